@@ -1,0 +1,1 @@
+"""The engine: no site, no web framework, no Spark."""

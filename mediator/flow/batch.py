@@ -1,0 +1,57 @@
+"""The unit of flow: rows of one signature that travel together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Row ids into one row store. A `range` where they follow one another, as in a batch that was just built.
+Rows = NDArray[np.int32] | range
+
+
+class Signature(NamedTuple):
+    """All that routing may know of a batch.
+
+    `spanned` and `passed` are bit masks over the block's aliases and its costly predicates; `completing` is the
+    probe-completion alias of a batch that bounced, else -1.
+    """
+
+    spanned: int
+    passed: int = 0
+    completing: int = -1
+    unbuilt: int = -1  # the alias whose rows were never built, and so must find everything themselves
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Per alias spanned, a vector of row ids; all vectors are of one length.
+
+    `seen` says, per alias, how many of its rows the query had been given when the newest part of this batch was
+    built: the batch joins with those only, so that each answer is found once, by its newest part.
+    """
+
+    signature: Signature
+    rows: tuple[Rows | None, ...]
+    seen: tuple[int, ...]
+    taken: int = 0  # matches that the first row has already had, when a probe was cut short
+
+    def __len__(self) -> int:
+        return next(len(r) for r in self.rows if r is not None)
+
+    def take(self, positions: NDArray[np.intp] | slice) -> Batch:
+        return replace(self, rows=tuple(None if r is None else taken(r, positions) for r in self.rows), taken=0)
+
+    def signed(self, signature: Signature) -> Batch:
+        return replace(self, signature=signature)
+
+
+def taken(rows: Rows, positions: NDArray[np.intp] | slice) -> Rows:
+    """The row ids at these positions; a slice of a range stays a range."""
+    if isinstance(positions, slice):
+        return rows[positions]
+    if isinstance(rows, range):
+        return (positions + rows.start).astype(np.int32)
+    return rows[positions]

@@ -1,0 +1,94 @@
+"""What goes into the eddy and what comes out of it.
+
+Events in: `Arrived`, `Exhausted`, `Failed`, `Tick`. Commands out: `Ask`, `Cancel`, `Emit`.
+An ask is for one way into one relation and any number of bindings; a scan is an ask for the one empty binding,
+the paper's seed tuple. Each binding of an ask ends exactly once: in `Exhausted` (its EOT) or in `Failed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mediator.errors import Cause
+from mediator.flow.batch import Batch
+
+Binding = tuple[object, ...]
+SEED: tuple[Binding, ...] = ((),)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Please fetch: sent once, answered by any number of `Arrived`, ended per binding."""
+
+    number: int
+    relation: str
+    method: str
+    bind_set: tuple[str, ...]
+    bindings: tuple[Binding, ...]
+    urgency: float = 0.0  # the larger, the sooner it leaves a queue
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """No longer wanted. Without bindings, all that is left of the ask."""
+
+    ask: int
+    bindings: tuple[Binding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Answers: a batch that spans every alias and has passed every predicate."""
+
+    batch: Batch
+
+
+Command = Ask | Cancel | Emit
+
+
+class Landing:
+    """Rows that one reply brought. Several queries may be waiting for it: the first to admit it stores it."""
+
+    __slots__ = ("ids", "rows")
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        self.rows = rows
+        self.ids: NDArray[np.int32] | range | None = None  # where the SteM put them; none until stored
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    ask: int
+    landing: Landing
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """EOT: every row that matches these bindings has arrived. `at` is when it was asked, for freshness."""
+
+    ask: int
+    bindings: tuple[Binding, ...]
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """These bindings will not be answered."""
+
+    ask: int
+    bindings: tuple[Binding, ...]
+    cause: Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time went by."""
+
+    now: float
+
+
+Event = Arrived | Exhausted | Failed | Tick

@@ -1,0 +1,150 @@
+"""A query, understood: stages of select-project-join blocks and of SQL above them. No sqlglot type leaves this room.
+
+A statement becomes stages in an order in which each reads only earlier ones. A `BlockStage` is run by an eddy. A
+`SqlStage` is run by DuckDB over the finished rows of earlier stages, or, when it is `rowwise`, over each batch as it
+comes. A stage that a later block joins with appears there as a derived relation of the stage's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mediator.catalog.model import Relation
+
+# A pseudo-field of every alias: which stored row this is. It tells equal rows of a bag apart.
+ROW_ID = "#row"
+
+
+class Column(NamedTuple):
+    """A field (or computed column) of one alias of a block."""
+
+    alias: int
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column made from others of the same alias, so that an expression can be a join key.
+
+    `name` is the expression's canonical text: two queries that need the same one share it.
+    """
+
+    name: str
+    type: pa.DataType
+    reads: tuple[str, ...]
+    evaluate: Callable[[pa.RecordBatch], pa.Array]  # over the `reads`, in their order
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """One relation in the FROM list."""
+
+    number: int
+    name: str
+    relation: Relation
+    computed: tuple[Computed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EqualClass:
+    """Columns of one type that are equal in every answer, and the constant that they equal, if there is one."""
+
+    columns: tuple[Column, ...]
+    constant: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left op right` between two aliases, where op is one of < <= > >=."""
+
+    left: Column
+    op: str
+    right: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A conjunct of WHERE or ON that is not an equality of an `EqualClass`.
+
+    `test` gets the columns of `reads` as arrays of one length and says for which positions it is TRUE (SQL's UNKNOWN
+    is not). One that reads a single alias is a selection. A `costly` one is routed to like a module of its own; the
+    others ride along with the probe that first spans them.
+    """
+
+    number: int  # position in the block's list of predicates
+    text: str
+    aliases: int  # bit mask
+    reads: tuple[Column, ...]
+    test: Callable[[Mapping[Column, pa.Array]], NDArray[np.bool_]]
+    comparison: Comparison | None = None
+    costly: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A column of a block's answers, and the name it goes by above."""
+
+    column: Column
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Select, project, join."""
+
+    aliases: tuple[Alias, ...]
+    classes: tuple[EqualClass, ...]
+    predicates: tuple[Predicate, ...]
+    outputs: tuple[Output, ...]
+    never: bool = False  # a predicate without columns is not TRUE: no answers, and nothing is asked
+
+    def type_of(self, column: Column) -> pa.DataType:
+        if column.field == ROW_ID:
+            return pa.int64()
+        alias = self.aliases[column.alias]
+        for computed in alias.computed:
+            if computed.name == column.field:
+                return computed.type
+        return alias.relation.schema.field(column.field).type
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([pa.field(o.name, self.type_of(o.column)) for o in self.outputs])
+
+
+@dataclass(frozen=True, slots=True)
+class BlockStage:
+    name: str
+    block: Block
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SqlStage:
+    """`sql` reads earlier stages as tables of their names, `reads` in all."""
+
+    name: str
+    sql: str
+    reads: tuple[str, ...]
+    schema: pa.Schema
+    rowwise: bool = False  # exactly one read, and each batch of it can be treated alone
+    # A rowwise stage may stop early, by LIMIT and OFFSET, and may drop rows that it has already given (DISTINCT).
+    limit: int | None = None
+    offset: int = 0
+    distinct: bool = False
+
+
+Stage = BlockStage | SqlStage
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    sql: str
+    stages: tuple[Stage, ...]  # the last one gives the answers
+    schema: pa.Schema  # of the answers, under the names that the user wrote
