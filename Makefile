@@ -1,0 +1,51 @@
+# The two commands a newcomer needs are `make demo` and `make test`; `make help` lists the rest.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.set-up
+SEEDS  ?= 10000
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo sources test check format bench soak clean
+
+help: ## what there is to do
+	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## make the virtual environment and install everything into it
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "The mediator needs Python 3.11 or newer: apt-get install python3, or set PYTHON=..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) \
+	  || { echo "Python cannot make virtual environments here: apt-get install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[api,bench,dev]'
+	@touch $(STAMP)
+
+demo: setup ## start the scripted Deep Web, answer a query over it, print the completeness report
+	@$(BIN)/mediator demo
+
+sources: setup ## list the relations of the book trade and how each can be asked
+	@$(BIN)/mediator sources --demo
+
+test: setup ## run every test, in parallel
+	$(BIN)/python -m pytest -n auto
+
+check: setup ## format, lint, types, import contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## put the code into its one format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup ## the local join race, as one JSON object
+	$(BIN)/python -m bench local --json
+
+soak: setup ## the any-route search at scale: make soak SEEDS=100000
+	$(BIN)/python -m tests.any_route --seeds $(SEEDS)
+
+clean: ## remove what set-up and the tools made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
