@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
+from urllib.parse import urljoin
 
 import pyarrow as pa
 
@@ -14,13 +15,27 @@ Binding = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request, relative to a mirror's base address."""
+    """One HTTP request, relative to a mirror's base address.
+
+    The path is percent-encoded, the query is not. A link that the site gave may be a whole address, and may
+    then point to another host: whoever sends it decides whether to follow.
+    """
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
     method: str = "GET"
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
+    rooted: bool = False  # the path starts at the root of the base's host, not at the base
+
+    def url(self, base: str) -> str:
+        """Where this goes, without the query."""
+        if self.path.startswith(("http://", "https://")):
+            return self.path
+        if self.rooted:
+            return urljoin(base, self.path)
+        # Between the two is always a slash: without it a path could add to the name of the host.
+        return f"{base.rstrip('/')}/{self.path.removeprefix('/')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +61,20 @@ class Page:
 class Wrapper(Protocol):
     """A site's knowledge of itself. Raises a `SourceError` from `read` for what it cannot make sense of."""
 
-    def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
-        """The first request for these bindings (one empty binding for a scan)."""
+    @property
+    def empty_statuses(self) -> frozenset[int]:
+        """Statuses outside 2xx by which this site says "no rows", such as 404."""
         ...
 
-    def read(self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply) -> Page:
-        """The rows of a reply with a 2xx status."""
+    def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
+        """The first request for these bindings (one empty binding for a scan).
+
+        Raises `Refused` for a binding that cannot be put to this site.
+        """
+        ...
+
+    def read(
+        self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
+    ) -> Page:
+        """The rows of a reply with a 2xx status, or with one of `empty_statuses` (then none)."""
         ...

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 # Row ids into one row store. A `range` where they follow one another, as in a batch that was just built.
 Rows = NDArray[np.int32] | range
+Positions = NDArray[np.int32] | NDArray[np.int64] | slice
 
 
 class Signature(NamedTuple):
@@ -36,19 +37,22 @@ class Batch:
     signature: Signature
     rows: tuple[Rows | None, ...]
     seen: tuple[int, ...]
-    taken: int = 0  # matches that the first row has already had, when a probe was cut short
+    # A probe that found too much to go on at once is cut short: the rest goes back to the same alias first, and its
+    # first row has already had `taken` of its matches.
+    cut: int = -1
+    taken: int = 0
 
     def __len__(self) -> int:
         return next(len(r) for r in self.rows if r is not None)
 
-    def take(self, positions: NDArray[np.intp] | slice) -> Batch:
-        return replace(self, rows=tuple(None if r is None else taken(r, positions) for r in self.rows), taken=0)
+    def take(self, positions: Positions) -> Batch:
+        return replace(self, rows=tuple(None if r is None else taken(r, positions) for r in self.rows))
 
     def signed(self, signature: Signature) -> Batch:
         return replace(self, signature=signature)
 
 
-def taken(rows: Rows, positions: NDArray[np.intp] | slice) -> Rows:
+def taken(rows: Rows, positions: Positions) -> Rows:
     """The row ids at these positions; a slice of a range stays a range."""
     if isinstance(positions, slice):
         return rows[positions]

@@ -49,6 +49,7 @@ class Alias:
     name: str
     relation: Relation
     computed: tuple[Computed, ...] = ()
+    position: int | None = None  # of its name in the statement
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,166 @@
+"""Access: one for a process, shared by all its queries. Owns every task, every connection and every queue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from itertools import count
+from random import Random
+from types import TracebackType
+from typing import Self
+
+from mediator.access.backoff import Backoff, Calendar
+from mediator.access.desk import Desk
+from mediator.access.fetch import Fetcher
+from mediator.access.gate import Gate
+from mediator.access.line import Flight, Line
+from mediator.access.method import Method
+from mediator.access.queue import Rank
+from mediator.access.race import Race
+from mediator.access.reading import Unsuitable
+from mediator.access.runner import Runner, Slot
+from mediator.access.statistics import Statistics, gathered
+from mediator.access.ticket import Deliver, Ticket
+from mediator.access.transport import HttpTransport, Transport
+from mediator.access.trip import Trip
+from mediator.access.visit import Visit
+from mediator.access.walk import Walk
+from mediator.catalog.model import BindSet, Catalog
+from mediator.errors import Cause, SourceError
+from mediator.flow.events import Ask
+
+_log = logging.getLogger(__name__)
+
+
+def _today() -> datetime:
+    return datetime.now(UTC)
+
+
+class Access:
+    """Scan and index access modules for all queries of a process.
+
+    `async with Access(catalog) as access`, then one `access.visit(deliver)` per query. Leaving the block
+    calls back whatever is under way and closes every connection.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        transport: Transport | None = None,
+        random: Random | None = None,
+        today: Calendar = _today,
+    ) -> None:
+        self._catalog = catalog
+        self._transport = transport
+        self._backoff = Backoff(random or Random())
+        self._today = today
+        self._order = count()
+        self._methods: dict[tuple[str, str], Method] = {}
+        self._lines: dict[tuple[str, str, BindSet], Line] = {}
+        self._visits: dict[Visit, None] = {}
+        self._trips: dict[Trip, None] = {}
+        self._open = False
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._desk = Desk(self._loop)
+        self._gates = {name: Gate(source, self._loop.time) for name, source in self._catalog.sources.items()}
+        self._stack = AsyncExitStack()
+        if self._transport is None:
+            self._transport = await self._stack.enter_async_context(HttpTransport(self._catalog.sources))
+        self._fetcher = Fetcher(self._transport, self._backoff, self._today)
+        self._group = asyncio.TaskGroup()
+        await self._group.__aenter__()
+        self._open = True
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = False
+        for visit in tuple(self._visits):
+            visit.close()
+        self._desk.close()
+        for trip in tuple(self._trips):
+            trip.call_back()
+        async with self._stack:
+            # What went wrong in the block goes on as it is; the group only waits for those called back.
+            await self._group.__aexit__(None, None, None)
+
+    def visit(self, deliver: Deliver) -> Visit:
+        """A door for one query. Its events go to `deliver`, in order; to be closed when the query ends."""
+        visit = Visit(deliver, self._line_for, self._admitted, self._left)
+        self._visits[visit] = None
+        return visit
+
+    def statistics(self) -> Statistics:
+        """What every source, method and mirror has done and is doing."""
+        return gathered(self._gates.values(), tuple(self._methods.values()), tuple(self._lines.values()))
+
+    def _line_for(self, ask: Ask) -> Line:
+        key = ask.relation, ask.method, ask.bind_set
+        if key not in self._lines:
+            method = self._method(ask.relation, ask.method)
+            self._lines[key] = Line(method, ask.bind_set, self._order, self._depart)
+        return self._lines[key]
+
+    def _method(self, relation_name: str, name: str) -> Method:
+        if (relation_name, name) not in self._methods:
+            relation = self._catalog.relations[relation_name]
+            declared = relation.method(name)
+            if declared.wrapper is None:
+                raise ValueError(
+                    f"{relation_name}.{name} has no wrapper: its rows come from the engine itself"
+                )
+            runners = [Runner(mirror, self._gates[mirror.source], self._desk) for mirror in declared.mirrors]
+            self._methods[relation_name, name] = Method(relation, declared, declared.wrapper, Race(runners))
+        return self._methods[relation_name, name]
+
+    def _admitted(self, line: Line, ticket: Ticket, joined: list[Trip]) -> None:
+        for trip in joined:
+            self._loop.call_soon(trip.catch_up, ticket)
+        self._desk.stir(line)
+
+    def _left(self, visit: Visit) -> None:
+        self._visits.pop(visit, None)
+
+    def _depart(self, line: Line, runner: Runner, slot: Slot, flights: list[Flight], rank: Rank) -> None:
+        trip = Trip(line, flights, rank, self._loop.time())
+        self._trips[trip] = None
+        trip.task = self._group.create_task(self._carry_out(trip, runner, slot), name=line.method.name)
+        trip.task.add_done_callback(self._returned(trip, slot))
+
+    def _returned(self, trip: Trip, slot: Slot) -> Callable[[asyncio.Task[None]], None]:
+        def clear(_: asyncio.Task[None]) -> None:
+            # A task that is cancelled before its first step never gets to give its place back.
+            slot.leave()
+            del self._trips[trip]
+
+        return clear
+
+    async def _carry_out(self, trip: Trip, runner: Runner, slot: Slot) -> None:
+        """Ends the trip, whatever happens on the way."""
+        try:
+            await Walk(trip, self._fetcher).answer(runner, slot)
+        except SourceError as error:
+            self._give_up(trip, error)
+        except Exception as error:
+            _log.exception("%s: a fault of the engine", trip.line.method.name)
+            trip.fail(Cause("internal", f"{trip.line.method.name}: a fault of the engine: {error!r}"))
+        else:
+            trip.exhaust()
+
+    def _give_up(self, trip: Trip, error: SourceError) -> None:
+        line, cause = trip.line, Cause.of(error)
+        if isinstance(error, Unsuitable) and trip.split():
+            self._desk.stir(line)
+            return
+        trip.fail(cause)
+        if line.method.race.down:
+            line.fail_waiting(
+                Cause(cause.kind, f"{line.method.name} does not answer; the last: {cause.message}")
+            )

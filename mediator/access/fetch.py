@@ -1,0 +1,148 @@
+"""One page from one mirror: asked again while that may help, within one deadline.
+
+From the outside in: a place at the source (gate, limiter, breaker, in the order of rank), the attempt's own
+timeout, the transport, the wrapper's reading of the reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mediator.access.backoff import Backoff, Calendar
+from mediator.access.method import Method
+from mediator.access.queue import Rank
+from mediator.access.reading import understood
+from mediator.access.runner import Runner, Slot
+from mediator.access.transport import Transport
+from mediator.catalog.model import BindSet
+from mediator.catalog.wrapper import Binding, Page, Reply, Request
+from mediator.errors import RateLimited, SourceError, TimedOut, Unreadable
+
+_UNREADABLE = 2  # attempts at a reply that cannot be understood: a site that means it will say it again
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What is to be fetched, for whom, and from where."""
+
+    method: Method
+    bind_set: BindSet
+    bindings: tuple[Binding, ...]
+    runner: Runner
+    request: Request
+    rank: Rank
+    others: Callable[[], bool]  # whether another mirror could do it as well
+
+
+@dataclass(frozen=True)
+class Fetcher:
+    """Shared by all fetches of a process."""
+
+    transport: Transport
+    backoff: Backoff
+    today: Calendar
+
+    async def page(self, errand: Errand, slot: Slot | None = None) -> Page:
+        """The page, or the `SourceError` that it failed with for good.
+
+        Waiting for the first place is not charged to the deadline: it is no fault of the site, and it ends
+        because everybody ahead has a deadline.
+        """
+        slot = slot or await errand.runner.claim(errand.rank)
+        return await _Fetch(self, errand).page(slot)
+
+
+class _Fetch:
+    """The attempts at one page."""
+
+    def __init__(self, shared: Fetcher, errand: Errand) -> None:
+        self._shared = shared
+        self._errand = errand
+        self._source = errand.runner.gate.source
+        self._due = errand.runner.now + self._source.deadline
+        self._attempt = 0
+        self._garbled = 0
+        self._last: SourceError | None = None
+
+    async def page(self, slot: Slot) -> Page:
+        try:
+            async with asyncio.timeout_at(self._due):
+                while True:
+                    self._attempt += 1
+                    try:
+                        with slot:
+                            return await self._try(slot)
+                    except SourceError as error:
+                        self._last = error
+                        delay = self._delay(error)
+                    await asyncio.sleep(delay)
+                    slot = await self._errand.runner.claim(self._errand.rank)
+        except TimeoutError:
+            raise self._out_of_time() from self._last
+
+    async def _try(self, slot: Slot) -> Page:
+        counts = self._errand.runner.counts
+        counts.requests += 1
+        counts.retried += self._attempt > 1
+        try:
+            page = await self._read(await self._send(slot))
+        except SourceError as error:
+            slot.failed(error)
+            raise
+        except asyncio.CancelledError:
+            if self._errand.runner.now >= self._due:
+                slot.failed(self._out_of_time())
+            raise
+        slot.succeeded()
+        counts.rows += page.rows.num_rows
+        return page
+
+    async def _send(self, slot: Slot) -> Reply:
+        runner = self._errand.runner
+        started = runner.now
+        patience = self._patience()
+        try:
+            async with asyncio.timeout(patience):
+                reply = await self._shared.transport.send(runner.mirror, self._errand.request)
+        except TimeoutError:
+            runner.latency.at_least(runner.now - started, runner.now)
+            raise TimedOut(f"no reply within {patience:.3g} s", again=True) from None
+        except asyncio.CancelledError:
+            runner.latency.at_least(runner.now - started, runner.now)
+            raise
+        runner.latency.add(runner.now - started, runner.now)
+        slot.vacate()
+        return reply
+
+    async def _read(self, reply: Reply) -> Page:
+        e = self._errand
+        return await understood(e.method, e.request, e.bind_set, e.bindings, reply, self._shared.today)
+
+    def _patience(self) -> float:
+        """Half of the time left, so that one that hangs leaves time for the next; all of it for the last."""
+        left = self._due - self._errand.runner.now
+        return left if self._attempt >= self._source.attempts else left / 2
+
+    def _delay(self, error: SourceError) -> float:
+        """Seconds until the next attempt. Raises the error when there should be none."""
+        runner = self._errand.runner
+        if isinstance(error, RateLimited) and error.after is not None and error.after < self._source.deadline:
+            runner.gate.hold(runner.now + error.after)
+        if not error.again or self._attempt >= self._source.attempts or self._too_garbled(error):
+            raise error
+        if not runner.fit and self._errand.others():
+            raise error
+        delay = self._shared.backoff.delay(self._attempt, error.after)
+        if runner.now + delay >= self._due:
+            raise error
+        return delay
+
+    def _too_garbled(self, error: SourceError) -> bool:
+        self._garbled += isinstance(error, Unreadable)
+        return self._garbled >= _UNREADABLE
+
+    def _out_of_time(self) -> SourceError:
+        said = f"no answer within {self._source.deadline:g} s"
+        return TimedOut(f"{said}; at last: {self._last.message}" if self._last else said)

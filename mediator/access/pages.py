@@ -1,0 +1,81 @@
+"""The pages of one trip at one mirror: in a chain, or side by side where a page names several."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from mediator.access.trip import Trip
+from mediator.catalog.wrapper import Page, Request
+from mediator.errors import Endless, SourceError
+from mediator.flow.events import Landing
+
+Fetch = Callable[[Request], Awaitable[Page]]
+
+
+class Pages:
+    """Asks for every page once and lands its rows as soon as they are read.
+
+    Raises `Endless` when there are more than allowed, or when one leads back to another.
+    """
+
+    def __init__(self, trip: Trip, first: Request, fetch: Fetch, width: int) -> None:
+        self._trip = trip
+        self._fetch = fetch
+        self._width = width  # pages that are under way at once, at most
+        self._made = {first}
+        self._todo: deque[Request] = deque()
+        self._workers = 0
+
+    async def land_all(self, first: Page) -> None:
+        """Lands the first page, and all those that it and they lead to."""
+        self._land(first)
+        while len(self._todo) == 1:
+            self._land(await self._fetch(self._todo.popleft()))
+        if self._todo:
+            await self._side_by_side()
+
+    async def _side_by_side(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._staff(group)
+        except* SourceError as errors:
+            failed = _first_of(errors)
+        else:
+            return
+        raise failed
+
+    def _staff(self, group: asyncio.TaskGroup) -> None:
+        for _ in range(min(len(self._todo), self._width - self._workers)):
+            self._workers += 1
+            group.create_task(self._work(group))
+
+    async def _work(self, group: asyncio.TaskGroup) -> None:
+        while self._todo:
+            self._land(await self._fetch(self._todo.popleft()))
+            self._staff(group)
+        self._workers -= 1
+
+    def _land(self, page: Page) -> None:
+        """The rows go out even when the page leads astray: they were found."""
+        if page.rows.num_rows:
+            self._trip.land(Landing(page.rows))
+        for request in page.then:
+            self._note(request)
+
+    def _note(self, request: Request) -> None:
+        most = self._trip.line.method.declared.max_pages
+        if request in self._made:
+            raise Endless(
+                f"its pages lead back to one that was read already: {request.method} {request.path}"
+            )
+        if len(self._made) >= most:
+            raise Endless(f"it has more than {most:,} pages, which is as many as max_pages allows")
+        self._made.add(request)
+        self._todo.append(request)
+
+
+def _first_of(errors: BaseExceptionGroup[SourceError]) -> SourceError:
+    error = errors.exceptions[0]
+    return _first_of(error) if isinstance(error, BaseExceptionGroup) else error

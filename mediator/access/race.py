@@ -1,0 +1,89 @@
+"""Mirrors of one method race: which is asked now, when another is sent after it. Pure: nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from mediator.access.runner import Runner
+
+_FEW = 20  # below so many samples a percentile says little
+_MULTIPLE = 3.0  # of the median, in its place
+_BLIND = 1.0  # seconds, where nothing has been measured at all
+_CLEARLY = 1.2  # times the median: a mirror whose latency hardly varies is not hedged for trifles
+_PROBES = 2  # requests that may be out to a mirror before its first reply
+_LOOK_AGAIN = 64  # every so many choices, the mirror that was asked least gets another chance
+_EARNED = 0.05  # hedges that one choice pays for
+_SAVED = 10.0  # hedges that can be saved up
+
+
+class Race:
+    """The mirrors of one method: explores all, prefers the faster, leaves out those with an open breaker."""
+
+    def __init__(self, runners: Sequence[Runner]) -> None:
+        self.runners = tuple(runners)
+        self._choices = 0
+        self._hedges = 3.0
+
+    def choose(self, pending: int) -> Runner | None:
+        """Which mirror the next of `pending` requests goes to now; none when waiting is the better choice."""
+        if len(self.runners) == 1:
+            return self._chosen(self.runners[0]) if self.runners[0].room else None
+        free = [runner for runner in self.runners if runner.room]
+        if not free:
+            return None
+        if unknown := [r for r in free if r.latency.count == 0 and r.inside < _PROBES]:
+            return self._chosen(min(unknown, key=lambda r: r.inside))
+        if (self._choices + 1) % _LOOK_AGAIN == 0:
+            return self._chosen(min(free, key=lambda r: r.counts.requests))
+        best = min(free, key=self._expected)
+        if any(self._sooner_full(runner, pending, best) for runner in self.runners):
+            return None
+        return self._chosen(best)
+
+    def ready_at(self) -> float:
+        """When time alone may change the choice: another mirror can be entered again."""
+        now = self.runners[0].now
+        return min((at for r in self.runners if (at := r.free_at()) > now), default=float("inf"))
+
+    def patience(self, runner: Runner) -> float:
+        """Seconds after which a request to this mirror is unusually late."""
+        if runner.latency.count >= _FEW:
+            return max(runner.latency.quantile(0.95), _CLEARLY * runner.latency.quantile(0.5))
+        known = [r.latency for r in (runner, *self.runners) if r.latency.count]
+        return _MULTIPLE * known[0].quantile(0.5) if known else _BLIND
+
+    def hedge(self, tried: Collection[Runner]) -> Runner | None:
+        """The mirror to send after a late request, if one has room and the budget allows. Pays for it."""
+        if self._hedges < 1.0:
+            return None
+        runner = self.another(r for r in self.runners if r.room and r not in tried)
+        if runner is not None:
+            self._hedges -= 1.0
+            runner.counts.hedges += 1
+        return runner
+
+    def another(self, runners: Iterable[Runner]) -> Runner | None:
+        """The most promising of these: a healthy one before a sick one, then the fastest."""
+        return min(runners, key=lambda r: (not r.fit, self._expected(r)), default=None)
+
+    @property
+    def down(self) -> bool:
+        """Whether every mirror's breaker is open."""
+        return not any(runner.fit for runner in self.runners)
+
+    def _chosen(self, runner: Runner) -> Runner:
+        self._choices += 1
+        self._hedges = min(_SAVED, self._hedges + _EARNED)
+        return runner
+
+    def _expected(self, runner: Runner) -> float:
+        """A mirror that has not answered yet is taken to be no faster than the slowest known one."""
+        if runner.latency.count:
+            return runner.expected
+        return max(r.expected for r in self.runners)
+
+    def _sooner_full(self, runner: Runner, pending: int, best: Runner) -> bool:
+        """Whether waiting for this mirror, which has no room now, is faster than asking the best that has."""
+        if runner.room or not runner.fit or runner.latency.count == 0:
+            return False
+        return self._expected(runner) + runner.drained(pending) < self._expected(best)

@@ -1,0 +1,94 @@
+"""From a reply to a page, or to the reason why not."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+from mediator.access.backoff import Calendar, retry_after
+from mediator.access.method import Method
+from mediator.catalog.model import BindSet
+from mediator.catalog.wrapper import Binding, Page, Reply, Request
+from mediator.errors import RateLimited, Refused, SchemaChanged, SourceError, Unreadable
+
+_LATER = frozenset({408, 425, 500, 502, 503, 504})  # statuses that may be gone when asked once more
+_TOO_MANY = 429
+_UNSUITABLE = frozenset(
+    {400, 404, 413, 414, 422}
+)  # the fault may lie with one of the bindings, or with how many there are
+_SMALL = 64 << 10  # bytes that are read faster than the event loop would notice
+
+
+class Unsuitable(Refused):
+    """The request itself is at fault. With other bindings it might not be."""
+
+
+def written(method: Method, bind_set: BindSet, bindings: tuple[Binding, ...]) -> Request:
+    """The wrapper's first request for these bindings."""
+    try:
+        return method.wrapper.request(bind_set, bindings)
+    except SourceError as error:
+        raise Unsuitable(f"{method.name}: {error.message}") from error
+    except Exception as error:
+        raise Unsuitable(f"{_named(method)} cannot write the request: {error!r}") from error
+
+
+async def understood(
+    method: Method,
+    request: Request,
+    bind_set: BindSet,
+    bindings: tuple[Binding, ...],
+    reply: Reply,
+    today: Calendar,
+) -> Page:
+    """The page that the reply is. Large ones are read in a thread, so that the loop keeps turning."""
+    if not (200 <= reply.status < 300 or reply.status in method.wrapper.empty_statuses):
+        raise refusal(reply, today)
+    args = (method, request, bind_set, bindings, reply)
+    page = await asyncio.to_thread(_read, *args) if len(reply.body) > _SMALL else _read(*args)
+    _check(method, page)
+    return page
+
+
+def refusal(reply: Reply, today: Calendar) -> SourceError:
+    """What a status outside 2xx means."""
+    said = f"{reply.status} {_phrase(reply.status)}".rstrip()
+    after = retry_after(reply.headers, today)
+    if reply.status == _TOO_MANY:
+        return RateLimited(said, again=True, after=after)
+    if reply.status in _LATER:
+        return Refused(said, again=True, after=after)
+    return Unsuitable(said) if reply.status in _UNSUITABLE else Refused(said)
+
+
+def _read(
+    method: Method, request: Request, bind_set: BindSet, bindings: tuple[Binding, ...], reply: Reply
+) -> Page:
+    """Garbage is worth a second look: it may be a reply that was cut off without anybody noticing."""
+    try:
+        return method.wrapper.read(request, bind_set, bindings, reply)
+    except Unreadable as error:
+        raise Unreadable(error.message, again=True, after=error.after) from error
+    except SourceError:
+        raise
+    except Exception as error:
+        raise Unreadable(f"{_named(method)} cannot read the reply: {error!r}", again=True) from error
+
+
+def _check(method: Method, page: Page) -> None:
+    """Rows of another shape would be stored as something that they are not."""
+    found, declared = page.rows.schema, method.relation.schema
+    if found is not declared and (found.names != declared.names or found.types != declared.types):
+        raise SchemaChanged(f"{_named(method)} brought {_shape(found)} where {_shape(declared)} is declared")
+
+
+def _shape(schema: object) -> str:
+    return "(" + ", ".join(str(schema).splitlines()) + ")"
+
+
+def _named(method: Method) -> str:
+    return f"the wrapper {type(method.wrapper).__name__} of {method.name}"
+
+
+def _phrase(status: int) -> str:
+    return HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""

@@ -1,0 +1,41 @@
+"""Who waits: one ask of one visit, and what is still open of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mediator.catalog.wrapper import Binding
+from mediator.errors import Cause
+from mediator.flow.events import Arrived, Event, Exhausted, Failed, Landing
+
+if TYPE_CHECKING:
+    from mediator.access.line import Flight
+
+Deliver = Callable[[Event], None]
+
+
+class Ticket:
+    """One ask of one query. Each binding is settled once, and nothing is delivered for what is not open."""
+
+    __slots__ = ("_deliver", "number", "open")
+
+    def __init__(self, number: int, deliver: Deliver) -> None:
+        self.number = number
+        self.open: dict[Binding, Flight] = {}
+        self._deliver = deliver
+
+    def arrived(self, landing: Landing) -> None:
+        if self.open:
+            self._deliver(Arrived(self.number, landing))
+
+    def exhausted(self, bindings: list[Binding], at: float) -> None:
+        if settled := self._settled(bindings):
+            self._deliver(Exhausted(self.number, settled, at))
+
+    def failed(self, bindings: list[Binding], cause: Cause) -> None:
+        if settled := self._settled(bindings):
+            self._deliver(Failed(self.number, settled, cause))
+
+    def _settled(self, bindings: list[Binding]) -> tuple[Binding, ...]:
+        return tuple(b for b in bindings if self.open.pop(b, None) is not None)

@@ -1,0 +1,74 @@
+"""One query's door to access."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mediator.access.line import Line
+from mediator.access.ticket import Deliver, Ticket
+from mediator.access.trip import Trip
+from mediator.flow.events import Ask, Cancel, Event, Exhausted, Failed
+
+FindLine = Callable[[Ask], Line]
+# A ticket has been admitted to a line, and has joined these trips on the way.
+Admitted = Callable[[Line, Ticket, list[Trip]], None]
+
+
+class Visit:
+    """Asks and cancels for one query. Numbers of asks are the query's own: two visits may use the same.
+
+    Events are delivered in order, from the loop, never from inside a call to the visit. `deliver` must not
+    raise.
+    """
+
+    def __init__(
+        self, deliver: Deliver, find_line: FindLine, admitted: Admitted, left: Callable[[Visit], None]
+    ) -> None:
+        self._deliver: Deliver | None = deliver
+        self._find_line = find_line
+        self._admitted = admitted
+        self._left = left
+        self._tickets: dict[int, tuple[Line, Ticket]] = {}
+
+    def ask(self, ask: Ask) -> None:
+        """Each binding is answered by any number of `Arrived`, and ends once: in `Exhausted` or in `Failed`.
+
+        Raises `ValueError` for a number that is still open. Does nothing once the visit is closed.
+        """
+        if self._deliver is None:
+            return
+        if ask.number in self._tickets:
+            raise ValueError(f"ask {ask.number} is still open")
+        line = self._find_line(ask)
+        ticket = Ticket(ask.number, self._hand_over)
+        self._tickets[ask.number] = line, ticket
+        self._admitted(line, ticket, line.admit(ticket, tuple(dict.fromkeys(ask.bindings)), ask.urgency))
+
+    def cancel(self, cancel: Cancel) -> None:
+        """Silence for these bindings, from now on. What nobody else wants is called back at once."""
+        if cancel.ask not in self._tickets:
+            return
+        line, ticket = self._tickets[cancel.ask]
+        for binding in cancel.bindings or tuple(ticket.open):
+            flight = ticket.open.pop(binding, None)
+            if flight is not None:
+                line.forsake(ticket, flight)
+        self._tidy(cancel.ask)
+
+    def close(self) -> None:
+        """The query is over: nothing more is delivered, and all that only it wanted is called back."""
+        self._deliver = None
+        for number in tuple(self._tickets):
+            self.cancel(Cancel(number))
+        self._left(self)
+
+    def _hand_over(self, event: Event) -> None:
+        if self._deliver is None:
+            return
+        if isinstance(event, Exhausted | Failed):
+            self._tidy(event.ask)
+        self._deliver(event)
+
+    def _tidy(self, number: int) -> None:
+        if not self._tickets[number][1].open:
+            del self._tickets[number]

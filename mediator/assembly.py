@@ -1,0 +1,124 @@
+"""Block + verdict -> eddy: which SteMs it shares, which it has for itself, and the policy that routes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from mediator.binding.verdict import Verdict
+from mediator.catalog.model import Relation
+from mediator.clock import Clock
+from mediator.eddy.eddy import ROOM, Eddy
+from mediator.eddy.floating import Floating, WidestFirst
+from mediator.eddy.policies.fixed import Fixed
+from mediator.eddy.policies.lottery import Lottery
+from mediator.eddy.policies.naive import Naive
+from mediator.eddy.policies.random import AtRandom
+from mediator.eddy.policies.rank import Rank
+from mediator.eddy.policy import Policy
+from mediator.eddy.run import Run
+from mediator.errors import MediatorError
+from mediator.flow.events import Landing
+from mediator.query.model import Block
+from mediator.state.coverage import Entry, Known
+from mediator.state.stem import SteM
+
+LARGEST_BATCH = 1 << 16
+
+POLICIES = ("rank", "lottery", "naive", "random", "fixed")
+
+
+@dataclass(slots=True)
+class Settings:
+    """What may be said about how a query is run."""
+
+    policy: str = "rank"
+    order: tuple[int, ...] = ()  # of aliases, for the fixed policy
+    seed: int = 0
+    revisit: int = 16  # batches of a signature that follow one routing decision
+    largest_batch: int = LARGEST_BATCH
+    room: int = ROOM
+    max_age: float = float("inf")  # seconds; what a SteM has held for longer is asked again
+
+
+class Stems:
+    """The SteMs that queries share, one per relation."""
+
+    def __init__(self) -> None:
+        self._stems: dict[str, SteM] = {}
+
+    def of(self, relation: Relation, now: float, max_age: float) -> SteM:
+        """The relation's SteM. One that belongs to a single query, if its rows are no site's.
+
+        A bag can't be added to twice, since equal rows are not told apart: where its rows are too old, or a scan was
+        broken off, it starts anew, and queries that still look at the old rows keep them.
+        """
+        if relation.literal is not None:
+            return _literal(relation, now)
+        if not relation.methods[0].mirrors:
+            return SteM(relation)
+        stem = self._stems.get(relation.name)
+        usable = stem is not None and (
+            relation.repeats or stem.scanning or not stem.store.n or stem.covered((), (), now, max_age)
+        )
+        if stem is None or not usable:
+            stem = self._stems[relation.name] = SteM(relation)
+        return stem
+
+    def held(self) -> dict[str, SteM]:
+        """Every relation's SteM, for a look at what is stored."""
+        return dict(self._stems)
+
+
+@dataclass(slots=True)
+class House:
+    """What all queries of a process share below the driver."""
+
+    clock: Clock
+    stems: Stems = field(default_factory=Stems)
+
+
+def assemble(
+    block: Block, verdict: Verdict, house: House, settings: Settings, floating: Floating | None = None
+) -> Eddy:
+    """An eddy that has asked nothing yet."""
+    now = house.clock()
+    stems = {
+        a.relation.name: house.stems.of(a.relation, now, settings.max_age) for a in block.aliases
+    }
+    run = Run(block, stems, settings.largest_batch)
+    return Eddy(
+        run,
+        verdict,
+        policy_of(settings, len(block.aliases)),
+        floating if floating is not None else WidestFirst(len(block.aliases)),
+        house.clock,
+        max_age=settings.max_age,
+        revisit=settings.revisit,
+        room=settings.room,
+    )
+
+
+def policy_of(settings: Settings, aliases: int) -> Policy:
+    match settings.policy:
+        case "rank":
+            return Rank()
+        case "lottery":
+            return Lottery(Random(settings.seed))
+        case "naive":
+            return Naive()
+        case "random":
+            return AtRandom(Random(settings.seed))
+        case "fixed":
+            return Fixed(settings.order or range(aliases))
+        case other:
+            raise MediatorError(f"There is no policy {other!r}; there are {', '.join(POLICIES)}")
+
+
+def _literal(relation: Relation, now: float) -> SteM:
+    """A SteM that holds all there is from the start."""
+    assert relation.literal is not None
+    stem = SteM(relation)
+    stem.build(Landing(relation.literal), now)
+    stem.coverage.note((), (), Entry(Known.COMPLETE, now))
+    return stem

@@ -1,0 +1,309 @@
+"""What has been asked of the access modules, what came of it, and what is still needed.
+
+Coverage is noted twice: in the query's view, which says what this query has been given, and in the SteM, which says what
+anybody may be given from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mediator.binding.verdict import Provider, Verdict, choose
+from mediator.clock import Clock
+from mediator.eddy.run import Run
+from mediator.flow.batch import Batch, Rows
+from mediator.flow.events import SEED, Ask, Binding, Cancel, Command, Exhausted, Failed
+from mediator.state.columns import Keyed, column_of
+from mediator.state.coverage import BindSet, Entry, Known
+from mediator.state.keys import Keys, Part, keys_of
+from mediator.state.view import View
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Open:
+    """An ask under way, and the bindings of it that have not ended."""
+
+    ask: Ask
+    left: set[Binding]
+
+
+@dataclass(slots=True)
+class Tally:
+    """One relation's share of the completeness report."""
+
+    asked: int = 0
+    answered: int = 0
+    cancelled: int = 0
+    served: int = 0  # from the SteM, without asking
+    parked: int = 0  # rows that wait for matches that nobody asked for on their account
+
+
+class Asking:
+    def __init__(self, run: Run, verdict: Verdict, clock: Clock, max_age: float) -> None:
+        self._run = run
+        self._clock = clock
+        self._max_age = max_age
+        self._all_providers = verdict.providers
+        self.providers = verdict.providers  # those that have not let anyone down
+        self.chosen = verdict.chosen
+        self.order = verdict.order
+        self.commands: list[Command] = []
+        self.delivered: list[tuple[str, Rows]] = []  # rows that were in the SteM already
+        self.tallies = {name: Tally() for name in run.views}
+        self.owed = False  # rows relied on something that did not hold: look them over before the end
+        self._open: dict[int, Open] = {}
+        self._scans: set[tuple[str, str]] = set()
+        self._broken: set[tuple[int, str]] = set()
+        self._numbers = count()
+
+    def begin(self, alias: int) -> None:
+        """Ask for what the alias's provider can send without any row's help: a scan, or constants."""
+        provider = self.chosen[alias]
+        if provider.depends:
+            return
+        relation = self._run.block.aliases[alias].relation
+        if provider.bind_set:
+            self._request(relation.name, provider, [constants(provider)])
+            return
+        for rival in self.providers[alias]:
+            if not rival.bind_set and (relation.name, rival.method.name) not in self._scans:
+                self._scans.add((relation.name, rival.method.name))
+                self._request(relation.name, rival, list(SEED))
+
+    def look_up(self, batch: Batch, provider: Provider) -> None:
+        """Ask for the matches of the batch's rows, each binding once. NULL is never asked for."""
+        view, chosen = self._run.view(provider.alias), self.chosen[provider.alias]
+        keys = self._keys(batch, provider)
+        states = view.coverage.states(provider.bind_set, keys)
+        wanted = states == Known.NOTHING
+        if keys.valid is not None:
+            wanted &= keys.valid
+        if wanted.any():
+            bindings = self._bindings(batch.take(_firsts(keys, wanted)), provider)
+            self._request(view.stem.relation.name, provider, bindings)
+        failed = np.flatnonzero(states == Known.FAILED)
+        if len(failed) and chosen.depends and chosen.bind_set != provider.bind_set:
+            self.look_up(batch.take(failed), chosen)
+
+    def uncovered(self, batch: Batch, alias: int) -> Mask | None:
+        """Which rows of the batch may have matches in the alias that this query has not been given; none if no row
+        has. A lookup that failed for good counts as given when there is no other way."""
+        coverage, chosen = self._run.view(alias).coverage, self.chosen[alias]
+        if coverage.whole or not any(p.depends for p in self.providers[alias]):
+            return None
+        doubtful = np.ones(len(batch), np.bool_)
+        checked: set[BindSet] = {()}
+        for provider in self.providers[alias]:
+            if provider.depends & ~batch.signature.spanned or provider.bind_set in checked:
+                continue
+            checked.add(provider.bind_set)
+            keys = self._keys(batch, provider)
+            states = coverage.states(provider.bind_set, keys)
+            doubtful &= states != Known.COMPLETE
+            if provider.bind_set == chosen.bind_set:
+                doubtful &= states != Known.FAILED
+            if keys.valid is not None:
+                doubtful &= keys.valid  # what is fed from a NULL joins with nothing
+        return doubtful if doubtful.any() else None
+
+    def exhausted(self, event: Exhausted) -> None:
+        """An EOT: these bindings are covered, here and in the SteM."""
+        opened = self._open.get(event.ask)
+        if opened is None:
+            return
+        view = self._run.views[opened.ask.relation]
+        method = view.stem.relation.method(opened.ask.method)
+        for binding in self._ended(opened, event.bindings):
+            view.coverage.note(opened.ask.bind_set, binding, Entry(Known.COMPLETE, event.at))
+            entry = Entry(Known.COMPLETE, event.at, event.at + method.fresh_for)
+            view.stem.coverage.note(opened.ask.bind_set, binding, entry)
+            self.tallies[opened.ask.relation].answered += 1
+        if view.coverage.whole:
+            self._cancel(o for o in list(self._open.values()) if o.ask.relation == opened.ask.relation)
+
+    def failed(self, event: Failed) -> None:
+        """Bindings that will not be answered this way. Whoever relied on it gets another provider, if there is one."""
+        opened = self._open.get(event.ask)
+        if opened is None:
+            return
+        ask, ended = opened.ask, self._ended(opened, event.bindings)
+        if not ask.bind_set and self._scanned_elsewhere(ask):
+            self._broken |= {(a.number, ask.method) for a in self._run.block.aliases}
+            return
+        relying = self._relying(ask)
+        replaced = self._replace(ask, relying)
+        self.owed |= replaced or not relying
+        # Where another provider stands in, which may ask by the same fields, nothing is known of these any more.
+        entry = Entry(Known.NOTHING if replaced else Known.FAILED, self._clock(), cause=event.cause)
+        for binding in ended:
+            self._run.views[ask.relation].coverage.note(ask.bind_set, binding, entry)
+
+    def waiting(self) -> bool:
+        """Whether anything is under way that the answers may depend on."""
+        return any(self._needed(o.ask) for o in self._open.values())
+
+    def promised(self, alias: int) -> bool:
+        """Whether all rows of the alias that matter have arrived, without any other row's help."""
+        provider, coverage = self.chosen[alias], self._run.view(alias).coverage
+        if provider.depends:
+            return coverage.whole
+        return coverage.whole or coverage.known(provider.bind_set, constants(provider)) == Known.COMPLETE
+
+    def relation_of(self, ask: int) -> str | None:
+        """Whose rows an ask under way brings."""
+        opened = self._open.get(ask)
+        return opened.ask.relation if opened else None
+
+    def missing(self) -> list[tuple[str, BindSet, Binding, Entry]]:
+        """What the chosen providers were asked and will not answer."""
+        found = {}
+        for alias, provider in zip(self._run.block.aliases, self.chosen, strict=True):
+            coverage = self._run.view(alias.number).coverage
+            for bind_set, binding, entry in () if coverage.whole else coverage.entries():
+                if entry.known == Known.FAILED and bind_set == provider.bind_set:
+                    found[alias.relation.name, bind_set, binding] = entry
+        return [(*where, entry) for where, entry in found.items()]
+
+    def stop(self) -> None:
+        """Nothing more is wanted."""
+        self._cancel(list(self._open.values()))
+
+    def _needed(self, ask: Ask) -> bool:
+        for alias in self._run.block.aliases:
+            if alias.relation.name == ask.relation:
+                provider = self.chosen[alias.number]
+                if provider.depends or provider.bind_set == ask.bind_set:
+                    return True
+        return False
+
+    def _request(self, relation: str, provider: Provider, bindings: Sequence[Binding]) -> None:
+        view, bind_set = self._run.views[relation], provider.bind_set
+        if view.coverage.whole:
+            return
+        # Scans race, so the seed may be sent to several; a binding is sent once.
+        unknown = [b for b in bindings if not bind_set or view.coverage.known(bind_set, b) == Known.NOTHING]
+        unknown = self._serve(view, bind_set, unknown)
+        if not unknown:
+            return
+        for binding in unknown:
+            view.coverage.note(bind_set, binding, Entry(Known.ASKED))
+        ask = Ask(next(self._numbers), relation, provider.method.name, bind_set, tuple(unknown))
+        self._open[ask.number] = Open(ask, set(unknown))
+        self.commands.append(ask)
+        self.tallies[relation].asked += len(unknown)
+        view.stem.scanning += not bind_set
+
+    def _serve(self, view: View, bind_set: BindSet, bindings: Sequence[Binding]) -> list[Binding]:
+        """Deliver what the SteM holds completely; the bindings that it does not."""
+        now, stem = self._clock(), view.stem
+        unknown: list[Binding] = []
+        for binding in bindings:
+            found = stem.covered(bind_set, binding, now, self._max_age)
+            if found is None:
+                unknown.append(binding)
+                continue
+            fewer, part, entry = found
+            self.delivered.append((stem.relation.name, stem.matching(fewer, [part], [entry.at])))
+            view.coverage.note(bind_set, binding, Entry(Known.COMPLETE, entry.at))
+            self.tallies[stem.relation.name].served += 1
+        return unknown
+
+    def _ended(self, opened: Open, bindings: Sequence[Binding]) -> list[Binding]:
+        """Those of the bindings that had not ended yet; they have now."""
+        ended = [b for b in bindings if b in opened.left]
+        opened.left.difference_update(ended)
+        if not opened.left and self._open.pop(opened.ask.number, None):
+            self._run.views[opened.ask.relation].stem.scanning -= not opened.ask.bind_set
+        return ended
+
+    def _cancel(self, unwanted: Iterable[Open]) -> None:
+        for opened in unwanted:
+            self.commands.append(Cancel(opened.ask.number))
+            self.tallies[opened.ask.relation].cancelled += len(opened.left)
+            self._ended(opened, list(opened.left))
+
+    def _scanned_elsewhere(self, ask: Ask) -> bool:
+        """Whether another scan of the relation goes on or has ended well."""
+        going = any(o.ask.relation == ask.relation and not o.ask.bind_set for o in self._open.values())
+        return going or self._run.views[ask.relation].coverage.whole
+
+    def _relying(self, ask: Ask) -> list[int]:
+        return [
+            a.number
+            for a in self._run.block.aliases
+            if a.relation.name == ask.relation and self.chosen[a.number].bind_set == ask.bind_set
+        ]
+
+    def _replace(self, ask: Ask, relying: Sequence[int]) -> bool:
+        """Choose again without this way of asking, for the aliases that relied on it; whether there is another."""
+        broken = self._broken | {(a, ask.method) for a in relying}
+        again = choose(self._all_providers, broken) if relying else None
+        if again is None:
+            return False
+        before, self._broken, (self.chosen, self.order) = self.chosen, broken, again
+        self.providers = tuple(
+            tuple(p for p in of if (p.alias, p.method.name) not in broken) for of in self._all_providers
+        )
+        coverage = self._run.views[ask.relation].coverage
+        for bind_set, binding, entry in list(coverage.entries()):
+            if bind_set == ask.bind_set and entry.known == Known.FAILED:
+                coverage.note(bind_set, binding, Entry(Known.NOTHING))
+        for alias, provider in enumerate(self.chosen):
+            if provider is not before[alias]:
+                self.begin(alias)
+        return True
+
+    def _keys(self, batch: Batch, provider: Provider) -> Keys:
+        """The values that the batch's rows would bind."""
+        alias = self._run.block.aliases[provider.alias]
+        parts = []
+        for given in provider.inputs:
+            if given.column is None:
+                constant = _constant(given.constant, alias.relation.schema.field(given.field).type)
+                parts.append(Part(constant, np.zeros(len(batch), np.int32)))
+            else:
+                rows = batch.rows[given.column.alias]
+                assert rows is not None
+                store = self._run.view(given.column.alias).stem.store
+                parts.append(Part(store.column(given.column.field).keyed(), rows))
+        return keys_of(parts)
+
+    def _bindings(self, batch: Batch, provider: Provider) -> list[Binding]:
+        """The batch's distinct bindings as plain values of the fields' own types."""
+        schema = self._run.block.aliases[provider.alias].relation.schema
+        columns = []
+        for given in provider.inputs:
+            if given.column is None:
+                columns.append([given.constant] * len(batch))
+            else:
+                values = self._run.gather(batch, given.column).cast(schema.field(given.field).type)
+                columns.append(values.to_pylist())
+        return list(dict.fromkeys(zip(*columns, strict=True)))
+
+
+def constants(provider: Provider) -> Binding:
+    """The one binding of a provider that needs no row's help."""
+    return tuple(given.constant for given in provider.inputs)
+
+
+def _constant(value: object, type_: pa.DataType) -> Keyed:
+    column = column_of(type_)
+    column.append(pa.array([value], type_))
+    return column.keyed()
+
+
+def _firsts(keys: Keys, wanted: Mask) -> NDArray[np.int64]:
+    """A position for each distinct code among the wanted; more where codes do not tell all apart."""
+    positions = np.flatnonzero(wanted)
+    if not keys.exact:
+        return positions
+    _, first = np.unique(keys.codes[positions], return_index=True)
+    return positions[np.sort(first)]

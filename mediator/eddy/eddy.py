@@ -1,0 +1,230 @@
+"""The eddy: takes events in, routes batches between SteMs, access modules and predicates, gives commands out.
+
+It never awaits and looks at no clock of its own. `start` asks the first questions, `admit` takes what happened, `turn`
+moves batches by a few hops and returns what is to be done. It is finished when nothing floats, nothing is asked that an
+answer may depend on, and no row is owed a lookup.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from mediator.binding.verdict import Verdict
+from mediator.clock import Clock
+from mediator.eddy.asking import Asking
+from mediator.eddy.constraints import Graph, legal
+from mediator.eddy.debts import settle
+from mediator.eddy.destinations import Destination, Leave, LookUp, Probe, Select
+from mediator.eddy.floating import Floating
+from mediator.eddy.joining import Join, Met, meet, prepare
+from mediator.eddy.policy import Policy, Visit
+from mediator.eddy.routing import Router
+from mediator.eddy.run import Run
+from mediator.flow.batch import Batch, Rows, Signature
+from mediator.flow.events import Arrived, Command, Emit, Event, Exhausted, Failed
+from mediator.state.columns import as_ids
+from mediator.state.hands import Hands
+
+ROOM = 1 << 17  # matches that one probe may bring before it is cut short
+
+
+class Eddy:
+    def __init__(
+        self,
+        run: Run,
+        verdict: Verdict,
+        policy: Policy,
+        floating: Floating,
+        clock: Clock,
+        *,
+        max_age: float = float("inf"),
+        revisit: int = 16,
+        room: int = ROOM,
+        hands: Hands | None = None,
+    ) -> None:
+        self.run = run
+        self.asking = Asking(run, verdict, clock, max_age)
+        self.finished = False
+        self._graph = Graph.of(run.block)
+        self._router = Router(policy, self._legal, revisit)
+        self._floating = floating
+        self._clock = clock
+        self._room = room
+        self._hands = hands or Hands()
+        self._inbox: list[Event] = []
+        self._joins: dict[tuple[int, int], Join] = {}
+        self._out: list[Command] = []
+
+    def start(self) -> list[Command]:
+        """Ask everything that needs no row's help."""
+        if self.run.block.never:
+            self.finished = True
+        else:
+            for alias in range(self._graph.size):
+                self.asking.begin(alias)
+        return self._drain()
+
+    def admit(self, event: Event) -> None:
+        self._inbox.append(event)
+
+    def turn(self, hops: int = 1) -> list[Command]:
+        """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done."""
+        self._take_in()
+        while hops > 0 and self._floating and not self.finished:
+            some = [self._floating.pop() for _ in range(min(hops, self._hands.count, len(self._floating)))]
+            self._hop(some)
+            hops -= len(some)
+        if not self.finished and not self._floating and not self.asking.delivered:
+            self._rest()
+        return self._drain()
+
+    @property
+    def idle(self) -> bool:
+        """Whether a turn would do nothing until something is admitted."""
+        return self.finished or not (self._floating or self._inbox or self.asking.delivered)
+
+    def stop(self) -> list[Command]:
+        """End early: everything that is under way is cancelled."""
+        self.asking.stop()
+        self.finished = True
+        return self._drain()
+
+    def _take_in(self) -> None:
+        """Build what landed, all rows of a relation in one step, before the ends that came after them count."""
+        landed: dict[str, list[Rows]] = {}
+        for event in self._inbox:
+            if isinstance(event, Arrived):
+                relation = self.asking.relation_of(event.ask)
+                if relation is not None:
+                    ids = self.run.views[relation].stem.build(event.landing, self._clock())
+                    landed.setdefault(relation, []).append(ids)
+            else:
+                self._deliver(landed)
+                self._note(event)
+        self._inbox.clear()
+        for relation, ids in self.asking.delivered:
+            landed.setdefault(relation, []).append(ids)
+        self.asking.delivered.clear()
+        self._deliver(landed)
+
+    def _deliver(self, landed: dict[str, list[Rows]]) -> None:
+        for relation, parts in landed.items():
+            for batch in self.run.deliver(relation, _joined(parts)):
+                self._floating.push(batch)
+        landed.clear()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Exhausted):
+            self.asking.exhausted(event)
+        elif isinstance(event, Failed):
+            self.asking.failed(event)
+            self._router.forget()
+
+    def _hop(self, batches: list[Batch]) -> None:
+        """Each of the batches one step; probes, which only read, at the same time."""
+        steps = [(b, Probe(b.cut) if b.cut >= 0 else self._router.next(b.signature)) for b in batches]
+        probes = [(b, self._join(b.signature.spanned, d.alias)) for b, d in steps if isinstance(d, Probe)]
+        for batch, join in probes:
+            prepare(self.run, join, batch)
+        met = iter(self._hands.each([partial(self._timed_meet, join, batch) for batch, join in probes]))
+        for batch, where in steps:
+            if isinstance(where, Probe):
+                found, seconds = next(met)
+                self._router.learn(Visit(batch.signature, where, len(batch), self._met(batch, where, found), seconds))
+            else:
+                began = self._clock()
+                out = self._visit(batch, where)
+                self._router.learn(Visit(batch.signature, where, len(batch), out, self._clock() - began))
+
+    def _timed_meet(self, join: Join, batch: Batch) -> tuple[Met, float]:
+        began = self._clock()
+        return meet(self.run, join, batch, self._room), self._clock() - began
+
+    def _met(self, batch: Batch, where: Probe, met: Met) -> int:
+        """Let what a probe found float on, with what is left of it and what bounced; how much was found."""
+        for part in (met.wider, met.rest):
+            if part is not None:
+                self._floating.push(part)
+        self._bounce(batch if met.rest is None else batch.take(slice(0, met.done)), where.alias)
+        return 0 if met.wider is None else len(met.wider)
+
+    def _visit(self, batch: Batch, where: Destination) -> int:
+        """A step that is no probe; how many rows go on."""
+        match where:
+            case LookUp():
+                self.asking.look_up(batch, self.asking.providers[where.alias][where.provider])
+                return 0
+            case Select():
+                return self._select(batch, where.predicate)
+            case Leave():
+                self._out.append(Emit(batch))
+                return len(batch)
+            case _:
+                self._park(batch, where.alias)
+                return 0
+
+    def _bounce(self, batch: Batch, alias: int) -> None:
+        """Rows whose matches may not all have been there become prior probers: for the alias's access modules only."""
+        doubtful = self.asking.uncovered(batch, alias) if len(batch) else None
+        if doubtful is not None:
+            rows = batch if doubtful.all() else batch.take(np.flatnonzero(doubtful))
+            self._floating.push(rows.signed(batch.signature._replace(completing=alias)))
+
+    def _park(self, batch: Batch, alias: int) -> None:
+        """Leave the rows where they are stored. If nobody promised their matches, they are looked over at the end."""
+        relation = self.run.block.aliases[alias].relation.name
+        self.asking.tallies[relation].parked += len(batch)
+        self.asking.owed |= bool(self.asking.chosen[alias].depends)
+
+    def _select(self, batch: Batch, number: int) -> int:
+        predicate = self.run.block.predicates[number]
+        keep = predicate.test({c: self.run.gather(batch, c) for c in predicate.reads})
+        signature = batch.signature._replace(passed=batch.signature.passed | 1 << number)
+        passing = batch if keep.all() else batch.take(np.flatnonzero(keep))
+        if len(passing):
+            self._floating.push(passing.signed(signature))
+        return len(passing)
+
+    def _rest(self) -> None:
+        """Nothing floats: wait, pay what is owed, or end."""
+        if not self._hopeless():
+            if self.asking.waiting():
+                return
+            if self.asking.owed and settle(self.run, self.asking, self._graph):
+                return
+        self.asking.stop()
+        self.finished = True
+
+    def _hopeless(self) -> bool:
+        """Whether some alias has arrived completely and has no row: nothing can be joined with it."""
+        return any(
+            not view.selected and self.asking.promised(alias) for alias, view in enumerate(self.run.aliases)
+        )
+
+    def _join(self, spanned: int, alias: int) -> Join:
+        join = self._joins.get((spanned, alias))
+        if join is None:
+            join = self._joins[spanned, alias] = Join.of(self.run.block, spanned, alias)
+        return join
+
+    def _legal(self, signature: Signature) -> tuple[Destination, ...]:
+        return legal(signature, self._graph, self.asking.providers, self.asking.chosen)
+
+    def _drain(self) -> list[Command]:
+        commands = self._out + self.asking.commands
+        self._out = []
+        self.asking.commands = []
+        return commands
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    """The ids of several landings as one vector; a range where they follow one another."""
+    if len(parts) == 1:
+        return parts[0]
+    runs = [p for p in parts if isinstance(p, range)]
+    if len(runs) == len(parts) and all(a.stop == b.start for a, b in pairwise(runs)):
+        return range(runs[0].start, runs[-1].stop)
+    return np.concatenate([as_ids(p) for p in parts])

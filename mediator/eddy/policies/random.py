@@ -1,0 +1,21 @@
+"""Any legal destination: the test of the rules, and the baseline of every figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from mediator.eddy.destinations import Destination
+from mediator.eddy.policy import Visit
+from mediator.flow.batch import Signature
+
+
+class AtRandom:
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
+        return self._random.choice(legal)
+
+    def learn(self, visit: Visit) -> None:
+        pass

@@ -1,0 +1,60 @@
+"""Rank ordering (Overheads of eddies, 2004): least (fan-out - 1) / cost first, both measured per signature.
+
+A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
+tried from a signature is tried once. Old visits weigh less than new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mediator.eddy.destinations import Destination, LookUp, Park
+from mediator.eddy.policy import Visit
+from mediator.flow.batch import Signature
+
+_KEEP = 0.9  # what a visit's weight shrinks to with each later one
+_LEAST_COST = 1e-9
+
+
+@dataclass(slots=True)
+class _Past:
+    """Rows and seconds of the visits of one signature to one destination, the later ones weighing more."""
+
+    rows_in: float = 0.0
+    rows_out: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, visit: Visit) -> None:
+        self.rows_in = _KEEP * self.rows_in + visit.rows_in
+        self.rows_out = _KEEP * self.rows_out + visit.rows_out
+        self.seconds = _KEEP * self.seconds + visit.seconds
+
+    @property
+    def rank(self) -> float:
+        cost = max(self.seconds / self.rows_in, _LEAST_COST)
+        return (self.rows_out / self.rows_in - 1.0) / cost
+
+
+class Rank:
+    def __init__(self) -> None:
+        self._past: dict[tuple[Signature, Destination], _Past] = {}
+
+    def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
+        if signature.completing >= 0:
+            return _completion(legal)
+        return min(legal, key=lambda d: self._rank(signature, d))
+
+    def learn(self, visit: Visit) -> None:
+        past = self._past.setdefault((visit.signature, visit.destination), _Past())
+        past.add(visit)
+
+    def _rank(self, signature: Signature, destination: Destination) -> float:
+        past = self._past.get((signature, destination))
+        return past.rank if past and past.rows_in else float("-inf")
+
+
+def _completion(legal: Sequence[Destination]) -> Destination:
+    """Ask rather than wait: a lookup that a scan overtakes is cancelled."""
+    lookups = [d for d in legal if isinstance(d, LookUp)]
+    return min(lookups, key=lambda d: d.provider) if lookups else next(d for d in legal if isinstance(d, Park))

@@ -1,0 +1,53 @@
+"""Routing arrays: per signature the legal destinations, the chosen one first, followed for a while and then revisited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mediator.eddy.destinations import Destination
+from mediator.eddy.policy import Policy, Visit
+from mediator.flow.batch import Signature
+
+
+@dataclass(slots=True)
+class Route:
+    """One signature's array, and how many more batches follow it before the policy is asked again."""
+
+    array: list[Destination]
+    left: int
+
+
+class Router:
+    """Keeps the arrays. `revisit` is how many batches of a signature follow one decision."""
+
+    def __init__(
+        self, policy: Policy, legal: Callable[[Signature], Sequence[Destination]], revisit: int
+    ) -> None:
+        self._policy = policy
+        self._legal = legal
+        self._revisit = revisit
+        self._routes: dict[Signature, Route] = {}
+
+    def next(self, signature: Signature) -> Destination:
+        route = self._routes.get(signature)
+        if route is None:
+            route = self._routes[signature] = Route(list(self._legal(signature)), 0)
+        if len(route.array) > 1:
+            if not route.left:
+                chosen = self._policy.choose(signature, route.array)
+                route.array.remove(chosen)
+                route.array.insert(0, chosen)
+                route.left = self._revisit
+            route.left -= 1
+        return route.array[0]
+
+    def learn(self, visit: Visit) -> None:
+        self._policy.learn(visit)
+
+    def forget(self) -> None:
+        """What is legal has changed."""
+        self._routes.clear()
+
+    def arrays(self) -> dict[Signature, tuple[Destination, ...]]:
+        return {signature: tuple(route.array) for signature, route in self._routes.items()}

@@ -1,0 +1,215 @@
+"""Names resolved: every item of every FROM clause gets an id that is its own in the whole statement, and every column
+says by that id whose it is. Stars are spelt out, and every column of a select list gets its name.
+
+DuckDB has already found the statement sound (`check.py`), so what is left to decide here is only *which* column a name
+means. Rules as in DuckDB: a column of the FROM clause, else an alias of the select list, else a column of an enclosing
+query. An alias is left as it stands where DuckDB itself will find it, and spelt out where conjuncts are taken apart.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mediator.catalog.model import Catalog
+from mediator.errors import UnknownColumn, UnknownRelation, Unsupported
+from mediator.query import duck
+from mediator.query.scope import Cte, Scope, Source, named, near_columns, renamed, unique
+from mediator.query.sources import resolve_from
+from mediator.query.trees import position_of
+
+_QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
+
+
+class Names:
+    """Resolves one statement; keeps every source under its id."""
+
+    def __init__(self, catalog: Catalog, sql: str) -> None:
+        self.catalog = catalog
+        self.sql = sql
+        self.sources: dict[str, Source] = {}
+        self._taken: set[str] = set()
+
+    def fresh(self, wish: str) -> str:
+        """A name that nothing else in the statement has."""
+        name, number = wish, 1
+        while name.lower() in self._taken:
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name.lower())
+        return name
+
+    def resolve(
+        self, node: exp.Expr, parent: Scope | None = None, ctes: dict[str, Cte] | None = None
+    ) -> list[str]:
+        """Resolves a query in place; returns the names of its columns, as they were written."""
+        ctes = self._with(node, parent, dict(ctes or {}))
+        if isinstance(node, exp.Select):
+            return self._select(node, Scope(parent, ctes))
+        if isinstance(node, exp.SetOperation):
+            return self._set_operation(node, parent, ctes)
+        if isinstance(node, exp.Subquery):
+            columns = self.resolve(node.this, parent, ctes)
+            self._outer_clauses(node, Scope(parent, ctes), columns)
+            return columns
+        if isinstance(node, exp.Values):
+            self.expression(node, Scope(parent, ctes), "select")
+            return [f"col{n}" for n in range(len(node.expressions[0].expressions))]
+        raise Unsupported(f"{node.key.upper()} is not supported", sql=self.sql, position=position_of(node))
+
+    def expression(self, node: exp.Expr, scope: Scope, clause: str, only: str = "") -> None:
+        """Resolves the names below a node, its sub-queries included."""
+        for child in list(node.iter_expressions()):
+            if not only or child.arg_key == only:
+                self._visit(child, scope, clause)
+
+    # WITH
+
+    def _with(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Cte]) -> dict[str, Cte]:
+        clause = node.args.get("with_")
+        if clause is None:
+            return ctes
+        for entry in clause.expressions:
+            cte = self._cte(entry, bool(clause.args.get("recursive")), parent, ctes)
+            ctes[cte.name.lower()] = cte
+        node.set("with_", None)
+        return ctes
+
+    def _cte(self, entry: exp.CTE, recursive: bool, parent: Scope | None, ctes: dict[str, Cte]) -> Cte:
+        body, name = entry.this, entry.alias
+        renames = [c.name for c in entry.args["alias"].args.get("columns") or ()]
+        loops = recursive and any(t.name.lower() == name.lower() for t in body.find_all(exp.Table))
+        if not loops:
+            columns = renamed(unique(self.resolve(body, parent, ctes)), renames)
+            return Cte(name, body, columns, bool(entry.args.get("materialized")))
+        if not isinstance(body, exp.SetOperation):
+            raise Unsupported("a recursive WITH must be a UNION", sql=self.sql, position=position_of(entry))
+        columns = renamed(unique(self.resolve(body.left, parent, ctes)), renames)
+        itself = Cte(name, body, columns, recursive=True)
+        self.resolve(body.right, parent, {**ctes, name.lower(): itself})
+        return itself
+
+    # Queries
+
+    def _set_operation(self, node: exp.SetOperation, parent: Scope | None, ctes: dict[str, Cte]) -> list[str]:
+        left = self.resolve(node.left, parent, ctes)
+        right = self.resolve(node.right, parent, ctes)
+        if node.args.get("by_name"):
+            have = {c.lower() for c in left}
+            left = left + [c for c in right if c.lower() not in have]
+        self._outer_clauses(node, Scope(parent, ctes), left)
+        return left
+
+    def _outer_clauses(self, node: exp.Expr, scope: Scope, columns: list[str]) -> None:
+        """ORDER BY and LIMIT of a set operation or of a query in brackets know its columns by name only."""
+        scope.aliases = {c.lower(): exp.null() for c in columns}
+        for key in ("order", "limit", "offset"):
+            if node.args.get(key) is not None:
+                self.expression(node.args[key], scope, "order")
+
+    def _select(self, node: exp.Select, scope: Scope) -> list[str]:
+        resolve_from(self, node, scope)
+        items = [e for item in node.expressions for e in self._starless(item, scope)]
+        scope.aliases = {e.alias.lower(): e.this.copy() for e in items if isinstance(e, exp.Alias)}
+        columns = [_label(e) for e in items]
+        node.set("expressions", [self._item(e, c, scope) for e, c in zip(items, unique(columns), strict=True)])
+        for key, child in list(node.args.items()):
+            if key not in ("expressions", "from_", "joins", "with_", "laterals"):
+                for part in child if isinstance(child, list) else [child]:
+                    if isinstance(part, exp.Expr):
+                        self._visit(part, scope, key)
+        return columns
+
+    def _item(self, item: exp.Expr, column: str, scope: Scope) -> exp.Alias:
+        holder = named(item.this if isinstance(item, exp.Alias) else item, column)
+        self.expression(holder, scope, "select", only="this")
+        return holder
+
+    # Stars
+
+    def _starless(self, item: exp.Expr, scope: Scope) -> list[exp.Expr]:
+        if isinstance(item, exp.Columns):
+            raise Unsupported("COLUMNS(...) is not supported: name the columns", sql=self.sql)
+        star = item.this if isinstance(item, exp.Column) else item
+        if not isinstance(star, exp.Star):
+            return [item]
+        table = item.table if isinstance(item, exp.Column) else ""
+        source = scope.source(table) if table else None
+        columns = scope.star() if not table else [named(source.read(c), c) for c in source.columns] if source else []
+        if not columns:
+            position = position_of(item)
+            raise UnknownRelation(f"{table or '*'} has no columns here", sql=self.sql, position=position)
+        return _edited(star, columns)
+
+    # Expressions
+
+    def _visit(self, node: exp.Expr, scope: Scope, clause: str) -> None:
+        if isinstance(node, _QUERIES):
+            self.resolve(node, scope, scope.ctes)
+        elif isinstance(node, exp.Column):
+            self._column(node, scope, clause)
+        elif isinstance(node, (exp.PropertyEQ, exp.Kwarg)):
+            self.expression(node, scope, clause, only="expression")
+        else:
+            for child in list(node.iter_expressions()):
+                whole = clause == "order" and isinstance(node, exp.Ordered) and child.arg_key == "this"
+                self._visit(child, scope, "order item" if whole else clause)
+
+    def _column(self, node: exp.Column, scope: Scope, clause: str) -> None:
+        if isinstance(node.this, exp.Star) or "resolved" in node.meta:
+            return
+        found = self._meaning(node, scope, clause)
+        if found is None:
+            return
+        where = position_of(node)
+        for column in found.find_all(exp.Column):
+            column.meta["resolved"] = True
+            if where is not None:
+                column.this.meta["start"] = where
+        node.replace(found)
+
+    def _meaning(self, node: exp.Column, scope: Scope, clause: str) -> exp.Expr | None:
+        """What a name stands for; none where it is an alias that DuckDB will find by itself."""
+        parts = [p.name for p in node.parts]
+        alone = parts[0].lower() if len(parts) == 1 else ""
+        if clause == "order item" and (alone in scope.aliases or alone == "all"):
+            return None
+        if clause == "group" and alone == "all":
+            return None
+        here: Scope | None = scope
+        while here is not None:
+            found = here.meaning(parts)
+            if found is not None:
+                return found
+            if alone in here.aliases:
+                left_alone = here is scope and clause not in ("where", "on")
+                return None if left_alone else self._spelt_out(here.aliases[alone], here)
+            here = here.parent
+        raise UnknownColumn(
+            f"there is no column {'.'.join(parts)!r} here",
+            sql=self.sql,
+            position=position_of(node),
+            hint=near_columns(parts[-1], scope.columns()),
+        )
+
+    def _spelt_out(self, alias: exp.Expr, scope: Scope) -> exp.Expr:
+        holder = exp.Paren(this=alias.copy())
+        self.expression(holder, scope, "where")
+        return holder.this if isinstance(holder.this, (exp.Column, exp.Literal)) else holder
+
+
+def _label(item: exp.Expr) -> str:
+    """What DuckDB calls a column of the select list."""
+    if isinstance(item, (exp.Alias, exp.Column)):
+        return str(item.alias_or_name)
+    return duck.label(item.sql("duckdb"))
+
+
+def _edited(star: exp.Star, columns: list[exp.Expr]) -> list[exp.Expr]:
+    """EXCLUDE, REPLACE and RENAME of a star."""
+    except_ = {e.name.lower() for e in star.args.get("except_") or ()}
+    replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
+    renames = {e.this.name.lower(): e.alias for e in star.args.get("rename") or ()}
+    kept = [c for c in columns if c.alias.lower() not in except_]
+    return [
+        named(replaced.get(c.alias.lower(), c.this), renames.get(c.alias.lower(), c.alias)) for c in kept
+    ]

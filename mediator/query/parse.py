@@ -1,0 +1,66 @@
+"""Text to tree: one statement, its parameters bound, or an error that says where."""
+
+from __future__ import annotations
+
+import re
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from mediator.errors import Unparsable, Unsupported
+from mediator.query.parameters import Marked, Parameters, bind, marked
+
+_LONGEST = 1_000_000
+
+
+def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
+    """The tree of the one statement in the text; positions in it are those of the text."""
+    if not sql.strip():
+        raise Unparsable("there is no statement", sql=sql)
+    if len(sql) > _LONGEST:
+        raise Unparsable(f"the statement is longer than {_LONGEST} characters")
+    marks = marked(sql)
+    try:
+        statements = [s for s in sqlglot.parse(marks.text, dialect="duckdb") if s is not None]
+    except ParseError as error:
+        raise _unparsable(error, marks, sql) from None
+    except TokenError as error:
+        raise Unparsable(f"the statement cannot be read: {_cause(error)}", sql=sql) from None
+    except RecursionError:
+        raise Unparsable("the statement is nested too deeply", sql=sql) from None
+    if len(statements) != 1:
+        raise Unsupported(f"one statement at a time, not {len(statements)}", sql=sql)
+    for node in statements[0].walk():
+        if "start" in node.meta:
+            node.meta["start"] = marks.original(node.meta["start"])
+    bind(statements[0], parameters, marks, sql)
+    return statements[0]
+
+
+def _unparsable(error: ParseError, marks: Marked, sql: str) -> Unparsable:
+    told = error.errors[0] if error.errors else {}
+    message = _plain(str(told.get("description") or error).split("\n")[0]).rstrip(".")
+    message = re.sub(r"<class 'sqlglot[\w.]*\.(\w+)'>", r"\1", message)
+    near = told.get("highlight")
+    place = _offset(marks.text, told.get("line"), told.get("col"), str(near or ""))
+    hint = f" near {near!r}" if near else ""
+    return Unparsable(
+        f"{message}{hint}", sql=sql, position=None if place is None else marks.original(place)
+    )
+
+
+def _offset(text: str, line: object, column: object, near: str) -> int | None:
+    """A character offset from line and column; the column counts to the end of the token that is at fault."""
+    if not isinstance(line, int) or not isinstance(column, int):
+        return None
+    start = sum(len(part) for part in text.splitlines(keepends=True)[: line - 1])
+    return min(max(start + column - max(len(near), 1), 0), len(text))
+
+
+def _cause(error: Exception) -> str:
+    return _plain(str(error.__cause__ or error))
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\x1b\[\d+m", "", text)

@@ -1,0 +1,222 @@
+"""Conditions compiled: over columns as Arrow arrays, for which positions is it TRUE?
+
+Simple comparisons of integers, strings, booleans and dates run in pyarrow, all else in DuckDB; both give what DuckDB
+gives, with SQL's three values. A compiled condition may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+from sqlglot import exp
+
+from mediator.errors import TypeMismatch
+from mediator.query import duck
+from mediator.query.constants import constant
+from mediator.query.model import Column
+from mediator.query.trees import Name, is_constant, name_of, names_in, plain, text_of
+from mediator.query.types import family
+
+Columns = Mapping[Column, pa.Array]
+Test = Callable[[Columns], NDArray[np.bool_]]
+# Three-valued: true, false or null for each position.
+Truth = Callable[[Columns], pa.Array]
+Where = Mapping[Name, Column]
+TypeOf = Callable[[Column], pa.DataType]
+
+_COMPARE = {
+    exp.EQ: pc.equal,
+    exp.NEQ: pc.not_equal,
+    exp.LT: pc.less,
+    exp.LTE: pc.less_equal,
+    exp.GT: pc.greater,
+    exp.GTE: pc.greater_equal,
+}
+
+
+def compiled(node: exp.Expr, where: Where, type_of: TypeOf) -> tuple[tuple[Column, ...], Test]:
+    """The columns that a condition reads, and its test."""
+    reads = tuple(dict.fromkeys(where[name] for name in names_in(node)))
+    truth = _truth(node, where, type_of)
+    return reads, _in_duckdb(node, where, reads) if truth is None else _only_true(truth)
+
+
+def evaluator(node: exp.Expr, order: list[Name]) -> Callable[[pa.RecordBatch], pa.Array]:
+    """An expression over record batches whose columns are these names, in this order."""
+    numbers = {name: n for n, name in enumerate(order)}
+    sql = f"SELECT {_numbered(node, numbers)} AS v FROM t"
+    text = text_of(node)
+
+    def evaluate(batch: pa.RecordBatch) -> pa.Array:
+        columns = [f"c{n}" for n in range(batch.num_columns)]
+        return _one_array(_ask(sql, pa.table(list(batch.columns), names=columns), text))
+
+    return evaluate
+
+
+def _only_true(truth: Truth) -> Test:
+    def test(columns: Columns) -> NDArray[np.bool_]:
+        found = truth(columns)
+        flags: NDArray[np.bool_] = found.fill_null(False).to_numpy(zero_copy_only=False)
+        return flags
+
+    return test
+
+
+def _in_duckdb(node: exp.Expr, where: Where, reads: tuple[Column, ...]) -> Test:
+    position = {column: n for n, column in enumerate(reads)}
+    numbers = {name: position[where[name]] for name in names_in(node)}
+    sql = f"SELECT coalesce(CAST(({_numbered(node, numbers)}) AS BOOLEAN), false) AS v FROM t"
+    text = text_of(node)
+
+    def test(columns: Columns) -> NDArray[np.bool_]:
+        table = pa.table([columns[c] for c in reads], names=[f"c{n}" for n in range(len(reads))])
+        flags: NDArray[np.bool_] = _one_array(_ask(sql, table, text)).to_numpy(zero_copy_only=False)
+        return flags
+
+    return test
+
+
+def _numbered(node: exp.Expr, numbers: Mapping[Name, int]) -> str:
+    """The expression's SQL over columns c0, c1, ..."""
+
+    def renamed(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and part.table:
+            return exp.column(f"c{numbers[name_of(part)]}")
+        return part
+
+    return str(node.copy().transform(renamed).sql("duckdb"))
+
+
+def _ask(sql: str, table: pa.Table, text: str) -> pa.Table:
+    try:
+        return duck.run(sql, {"t": table})
+    except duckdb.Error as error:
+        raise TypeMismatch(f"{text}: {duck.fault(error).message}") from None
+
+
+def _one_array(table: pa.Table) -> pa.Array:
+    column = table["v"]
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+# Conditions that pyarrow can test
+
+
+def _truth(node: exp.Expr, where: Where, type_of: TypeOf) -> Truth | None:
+    match node:
+        case exp.Paren():
+            return _truth(node.this, where, type_of)
+        case exp.And():
+            return _both(pc.and_kleene, node, where, type_of)
+        case exp.Or():
+            return _both(pc.or_kleene, node, where, type_of)
+        case exp.Not():
+            inner = _truth(node.this, where, type_of)
+            return None if inner is None else lambda columns: pc.invert(inner(columns))
+        case exp.Is():
+            return _is_null(node, where)
+        case exp.In():
+            return _one_of(node, where, type_of)
+        case exp.Like():
+            return _like(node, where, type_of)
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            return _comparison(node, where, type_of)
+    return None
+
+
+def _both(combine: Callable[..., pa.Array], node: exp.Connector, where: Where, type_of: TypeOf) -> Truth | None:
+    left, right = _truth(node.left, where, type_of), _truth(node.right, where, type_of)
+    if left is None or right is None:
+        return None
+    return lambda columns: combine(left(columns), right(columns))
+
+
+def _is_null(node: exp.Is, where: Where) -> Truth | None:
+    column = plain(node.this)
+    if column is None or not isinstance(node.expression, exp.Null):
+        return None
+    at = where[name_of(column)]
+    return lambda columns: pc.is_null(columns[at])
+
+
+def _comparison(node: exp.Binary, where: Where, type_of: TypeOf) -> Truth | None:
+    compare = _COMPARE[type(node)]
+    left, right = plain(node.left), plain(node.right)
+    if left is not None and right is not None:
+        return _of_two(compare, node, where[name_of(left)], where[name_of(right)], type_of)
+    column, other = (left, node.right) if left is not None else (right, node.left)
+    if column is None or not is_constant(other):
+        return None
+    at = where[name_of(column)]
+    value = _scalar(other, type_of(at))
+    if value is None or not _simple(type_of(at), type(node)):
+        return None
+    if left is not None:
+        return lambda columns: compare(_widened(columns[at]), value)
+    return lambda columns: compare(value, _widened(columns[at]))
+
+
+def _of_two(
+    compare: Callable[..., pa.Array], node: exp.Expr, left: Column, right: Column, type_of: TypeOf
+) -> Truth | None:
+    same = family(type_of(left)) == family(type_of(right))
+    if not same or not _simple(type_of(left), type(node)):
+        return None
+    return lambda columns: compare(_widened(columns[left]), _widened(columns[right]))
+
+
+def _one_of(node: exp.In, where: Where, type_of: TypeOf) -> Truth | None:
+    column = plain(node.this)
+    if column is None or not node.expressions:
+        return None
+    at = where[name_of(column)]
+    values = [_scalar(e, type_of(at)) if is_constant(e) else None for e in node.expressions]
+    if None in values or not _simple(type_of(at), exp.EQ):
+        return None
+    known = pa.array([v.as_py() for v in values if v is not None], family(type_of(at)))
+
+    def test(columns: Columns) -> pa.Array:
+        column = columns[at]
+        return pc.if_else(pc.is_valid(column), pc.is_in(_widened(column), value_set=known), None)
+
+    return test
+
+
+def _like(node: exp.Like, where: Where, type_of: TypeOf) -> Truth | None:
+    column, pattern = plain(node.this), node.expression
+    # A backslash escapes in pyarrow's patterns, and does not in DuckDB's.
+    simple = isinstance(pattern, exp.Literal) and pattern.is_string and "\\" not in pattern.this
+    if column is None or not simple or family(type_of(where[name_of(column)])) != pa.string():
+        return None
+    at, negated = where[name_of(column)], bool(node.args.get("negate"))
+
+    def test(columns: Columns) -> pa.Array:
+        found = pc.match_like(_widened(columns[at]), pattern.this)
+        return pc.invert(found) if negated else found
+
+    return test
+
+
+def _scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
+    """A constant that compares with this type as it is."""
+    found = constant(node, kind)
+    return pa.scalar(found.value, family(kind)) if found is not None and found.fits else None
+
+
+def _simple(kind: pa.DataType, operator: type[exp.Expr]) -> bool:
+    kind = family(kind)
+    if pt.is_boolean(kind):
+        return operator in (exp.EQ, exp.NEQ)
+    return kind == pa.int64() or kind == pa.string() or bool(pt.is_date32(kind))
+
+
+def _widened(column: pa.Array) -> pa.Array:
+    kind = family(column.type)
+    return column if column.type == kind else column.cast(kind)

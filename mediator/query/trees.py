@@ -1,0 +1,115 @@
+"""Small questions about an expression's tree. Nothing here changes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from mediator.query import duck
+
+# A column of the FROM clause: the id of the source, the name of the field.
+Name = tuple[str, str]
+
+_VOLATILE = {"random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "setseed", "now_volatile", "rand"}
+# Worth a module of their own: a call costs far more than a comparison.
+_COSTLY = {
+    "levenshtein",
+    "editdist3",
+    "damerau_levenshtein",
+    "jaccard",
+    "jaro_similarity",
+    "jaro_winkler_similarity",
+    "regexp_matches",
+    "regexp_full_match",
+    "regexp_extract",
+    "regexp_replace",
+}
+
+
+def name_of(column: exp.Column) -> Name:
+    return column.table, column.name
+
+
+def names_in(node: exp.Expr) -> dict[Name, None]:
+    """The resolved columns that a tree reads, sub-queries included, in the order of the text."""
+    return {name_of(c): None for c in node.find_all(exp.Column) if c.table}
+
+
+def sources_in(node: exp.Expr) -> set[str]:
+    return {source for source, _ in names_in(node)}
+
+
+def subqueries(node: exp.Expr) -> Iterator[exp.Query]:
+    """The outermost queries inside a tree (not the tree itself)."""
+    for child in node.iter_expressions():
+        if isinstance(child, (exp.Select, exp.SetOperation)):
+            yield child
+        else:
+            yield from subqueries(child)
+
+
+def has_subquery(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Query) or next(subqueries(node), None) is not None
+
+
+def function_name(node: exp.Expr) -> str:
+    """What a call is called, in DuckDB's dialect; empty for what is not a call."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name).lower()
+    if isinstance(node, exp.Func):
+        return str(node.sql_name()).lower()
+    return ""
+
+
+def is_volatile(node: exp.Expr) -> bool:
+    return any(
+        isinstance(n, (exp.Rand, exp.Uuid)) or function_name(n) in _VOLATILE for n in node.find_all(exp.Func)
+    )
+
+
+def is_costly(node: exp.Expr) -> bool:
+    return any(
+        isinstance(n, (exp.RegexpLike, exp.RegexpILike, exp.Levenshtein)) or function_name(n) in _COSTLY
+        for n in node.find_all(exp.Func, exp.RegexpILike)
+    )
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether a tree has an aggregate or a window of its own, not counting those in sub-queries."""
+    if isinstance(node, exp.Query):
+        return False
+    if isinstance(node, (exp.AggFunc, exp.Window)) or function_name(node) in duck.aggregates():
+        return True
+    return any(is_aggregate(child) for child in node.iter_expressions())
+
+
+def is_constant(node: exp.Expr) -> bool:
+    """No columns, no sub-queries, and the same value each time."""
+    return (
+        node.find(exp.Column) is None
+        and not has_subquery(node)
+        and not is_aggregate(node)
+        and not is_volatile(node)
+    )
+
+
+def plain(node: exp.Expr) -> exp.Column | None:
+    """The column that an expression is, brackets aside."""
+    inner = node.unnest() if isinstance(node, exp.Paren) else node
+    return inner if isinstance(inner, exp.Column) and inner.table else None
+
+
+def position_of(node: exp.Expr) -> int | None:
+    """Where in the statement a tree begins, as far as its names remember."""
+    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
+    return min(starts) if starts else None
+
+
+def text_of(node: exp.Expr) -> str:
+    """An expression for people: names are quoted only where they must be."""
+    shown = node.copy()
+    for identifier in shown.find_all(exp.Identifier):
+        if str(identifier.this).isidentifier() and str(identifier.this).islower():
+            identifier.set("quoted", False)
+    return shown.sql("duckdb")

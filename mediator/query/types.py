@@ -1,0 +1,78 @@
+"""Types as join keys: which compare as they are, what others are cast to, and which casts lose nothing."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from mediator.query import duck
+
+
+def family(type: pa.DataType) -> pa.DataType:
+    """One type for all that the row stores keep as one kind of key: integers as int64, strings as string."""
+    if pt.is_integer(type) and type != pa.uint64():
+        return pa.int64()
+    if pt.is_string(type) or pt.is_large_string(type) or pt.is_string_view(type):
+        return pa.string()
+    return type
+
+
+def keyable(type: pa.DataType) -> bool:
+    """Whether equality on this type can be a join key; lists, structs and the like are compared by DuckDB."""
+    checks = (
+        pt.is_integer,
+        pt.is_floating,
+        pt.is_boolean,
+        pt.is_decimal,
+        pt.is_date,
+        pt.is_timestamp,
+        pt.is_time,
+        pt.is_binary,
+        pt.is_large_binary,
+    )
+    return family(type) == pa.string() or any(check(type) for check in checks)
+
+
+@lru_cache(maxsize=512)
+def common(left: pa.DataType, right: pa.DataType) -> str:
+    """The DuckDB type as which two columns are compared."""
+    schema = pa.schema([("l", left), ("r", right)])
+    here = duck.cursor()
+    here.register("t", schema.empty_table())
+    try:
+        return str(here.sql("SELECT CASE WHEN true THEN l ELSE r END FROM t").types[0])
+    finally:
+        here.unregister("t")
+
+
+def lossless(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """Whether a cast from one to the other keeps different values different."""
+    if family(narrow) == family(wide):
+        return True
+    if pt.is_boolean(narrow):
+        return pt.is_integer(wide) or pt.is_floating(wide) or pt.is_decimal(wide)
+    if pt.is_integer(narrow):
+        return _integers_fit(narrow, wide)
+    if pt.is_decimal(narrow) and pt.is_decimal(wide):
+        return bool(wide.scale >= narrow.scale)
+    if pt.is_float32(narrow):
+        return bool(pt.is_float64(wide))
+    if pt.is_timestamp(wide) and wide.tz is None:
+        plain = pt.is_date32(narrow) or (pt.is_timestamp(narrow) and narrow.tz is None)
+        return plain and _unit(narrow) <= _unit(wide)
+    return False
+
+
+def _integers_fit(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    if pt.is_float64(wide):
+        return bool(narrow.bit_width <= 32)
+    if pt.is_float32(wide):
+        return bool(narrow.bit_width <= 16)
+    # A decimal keeps every integer that it can hold at all; the cast of another fails.
+    return bool(pt.is_decimal(wide)) or (pt.is_integer(wide) and wide == pa.uint64())
+
+
+def _unit(type: pa.DataType) -> int:
+    return ("s", "ms", "us", "ns").index(type.unit) if pt.is_timestamp(type) else 0

@@ -1,0 +1,56 @@
+"""Keys as 64-bit codes, and rows gathered by id."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int64]
+Ids = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+_A = np.uint64(0xBF58476D1CE4E5B9)
+_B = np.uint64(0x94D049BB133111EB)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def mixed(word: np.uint64) -> np.uint64:
+    """Every bit of the result depends on every bit of the word."""
+    word = (word ^ (word >> np.uint64(30))) * _A
+    word = (word ^ (word >> np.uint64(27))) * _B
+    return word ^ (word >> np.uint64(31))
+
+
+@njit(nogil=True, cache=True)
+def combine(codes: Codes, more: Codes) -> None:
+    """Fold a further column's codes into those of the columns before it."""
+    for i in range(len(codes)):
+        codes[i] = np.int64(mixed(np.uint64(codes[i]) + _B) ^ np.uint64(more[i]) * _A)
+
+
+@njit(nogil=True, cache=True)
+def float_codes(values: NDArray[np.float64], out: Codes) -> None:
+    """Equal floats get equal codes: both zeros are one, and so are all NaNs (as in DuckDB)."""
+    bits = values.view(np.int64)
+    for i in range(len(values)):
+        value = values[i]
+        if value == 0.0:
+            out[i] = 0
+        elif value != value:
+            out[i] = 0x7FF8000000000000
+        else:
+            out[i] = bits[i]
+
+
+@njit(nogil=True, cache=True)
+def gather(values: NDArray[np.generic], rows: Ids, out: NDArray[np.generic]) -> None:
+    for i in range(len(rows)):
+        out[i] = values[rows[i]]
+
+
+@njit(nogil=True, cache=True)
+def same_codes(left: Codes, at: Ids, right: Codes, rows: Ids, out: Mask) -> None:
+    """Clear `out` where left[at] and right[rows] differ."""
+    for i in range(len(out)):
+        out[i] &= left[at[i]] == right[rows[i]]

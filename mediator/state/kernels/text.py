@@ -1,0 +1,130 @@
+"""Strings as pairs of words, so that gathering or comparing one costs what a number costs.
+
+The first word is the length (low 32 bits) and the first four bytes; the second holds the next eight bytes of a string
+of at most twelve, or the place of a longer one in the heap.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from mediator.state.kernels.codes import mixed
+
+Words = NDArray[np.int64]
+Heap = NDArray[np.uint8]
+Ids = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+SHORT = 12
+_LENGTH = np.int64(0xFFFFFFFF)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _packed(data: Heap, start: int, count: int) -> np.uint64:
+    word = np.uint64(0)
+    for k in range(count):
+        word |= np.uint64(data[start + k]) << np.uint64(8 * k)
+    return word
+
+
+@njit(nogil=True, cache=True)
+def long_bytes(offsets: NDArray[np.int64], first: int, count: int) -> int:
+    """How much heap these strings will need."""
+    total = 0
+    for i in range(first, first + count):
+        size = offsets[i + 1] - offsets[i]
+        if size > SHORT:
+            total += size
+    return total
+
+
+@njit(nogil=True, cache=True)
+def to_words(
+    offsets: NDArray[np.int64], data: Heap, first: int, count: int,
+    words: Words, start: int, heap: Heap, used: int,
+) -> int:
+    """Write `count` strings at words[start:]; returns how much of the heap is used then."""
+    for i in range(count):
+        at = offsets[first + i]
+        size = offsets[first + i + 1] - at
+        prefix = _packed(data, at, min(size, 4))
+        words[start + i, 0] = np.int64(np.uint64(size) | (prefix << np.uint64(32)))
+        if size <= SHORT:
+            words[start + i, 1] = np.int64(_packed(data, at + 4, size - 4)) if size > 4 else 0
+        else:
+            words[start + i, 1] = used
+            for k in range(size):
+                heap[used + k] = data[at + k]
+            used += size
+    return used
+
+
+@njit(nogil=True, cache=True)
+def hash_words(words: Words, heap: Heap, start: int, stop: int, out: NDArray[np.int64]) -> None:
+    """A 64-bit hash of each string; equal strings have equal ones."""
+    for i in range(start, stop):
+        first = np.uint64(words[i, 0])
+        size = words[i, 0] & _LENGTH
+        if size <= SHORT:
+            out[i - start] = np.int64(mixed(mixed(first) ^ np.uint64(words[i, 1])))
+            continue
+        at = words[i, 1]
+        code = mixed(first)
+        for k in range(0, size, 8):
+            code = mixed(code ^ _packed(heap, at + k, min(8, size - k)))
+        out[i - start] = np.int64(code)
+
+
+@njit(nogil=True, cache=True)
+def same_words(
+    left: Words, left_heap: Heap, at: Ids, right: Words, right_heap: Heap, rows: Ids, out: Mask
+) -> None:
+    """Clear `out` where the strings left[at] and right[rows] differ."""
+    for i in range(len(out)):
+        a, b = at[i], rows[i]
+        if left[a, 0] != right[b, 0]:
+            out[i] = False
+            continue
+        size = left[a, 0] & _LENGTH
+        if size <= SHORT:
+            out[i] &= left[a, 1] == right[b, 1]
+            continue
+        p, q = left[a, 1], right[b, 1]
+        for k in range(size):
+            if left_heap[p + k] != right_heap[q + k]:
+                out[i] = False
+                break
+
+
+@njit(nogil=True, cache=True)
+def text_offsets(words: Words, rows: Ids, offsets: NDArray[np.int64]) -> None:
+    """Where each gathered string will start and end."""
+    total = np.int64(0)
+    offsets[0] = 0
+    for i in range(len(rows)):
+        total += words[rows[i], 0] & _LENGTH
+        offsets[i + 1] = total
+
+
+@njit(nogil=True, cache=True)
+def to_text(words: Words, heap: Heap, rows: Ids, offsets: NDArray[np.int64], data: Heap) -> None:
+    """Write the gathered strings one after another."""
+    for i in range(len(rows)):
+        row = rows[i]
+        at = offsets[i]
+        size = words[row, 0] & _LENGTH
+        if size <= SHORT:
+            word = np.uint64(words[row, 0]) >> np.uint64(32)
+            for k in range(min(size, 4)):
+                data[at + k] = np.uint8(word & np.uint64(0xFF))
+                word >>= np.uint64(8)
+            word = np.uint64(words[row, 1])
+            for k in range(4, size):
+                data[at + k] = np.uint8(word & np.uint64(0xFF))
+                word >>= np.uint64(8)
+        else:
+            p = words[row, 1]
+            for k in range(size):
+                data[at + k] = heap[p + k]

@@ -1,0 +1,76 @@
+"""The rows of one relation, once: append-only columns, read by row id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from mediator.errors import MediatorError
+from mediator.flow.batch import Rows
+from mediator.state.columns import StoreColumn, column_of
+
+_MOST = np.iinfo(np.int32).max
+
+
+class RowStore:
+    """Columns of equal length. Computed columns are filled when they are first read, and kept up after that."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.n = 0
+        self._columns: dict[str, StoreColumn] = {f.name: column_of(f.type) for f in schema}
+        self._computed: dict[str, _Filler] = {}
+
+    def append(self, rows: pa.RecordBatch) -> range:
+        """Store the rows; their ids follow one another."""
+        if self.n + rows.num_rows > _MOST:
+            raise MediatorError(f"A relation can hold at most {_MOST:,} rows in memory")
+        for name, column in zip(self.schema.names, rows.columns, strict=True):
+            self._columns[name].append(column)
+        start, self.n = self.n, self.n + rows.num_rows
+        return range(start, self.n)
+
+    def compute(
+        self, name: str, type_: pa.DataType, reads: tuple[str, ...], evaluate: Callable[[pa.RecordBatch], pa.Array]
+    ) -> None:
+        """Add a column made from others, unless one of that name is there."""
+        if name not in self._columns:
+            self._columns[name] = column_of(type_)
+            self._computed[name] = _Filler(reads, evaluate)
+
+    def column(self, name: str) -> StoreColumn:
+        """The column, complete for every row stored so far."""
+        if name in self._computed:
+            self._fill(name)
+        return self._columns[name]
+
+    def gather(self, name: str, rows: Rows) -> pa.Array:
+        return self.column(name).gather(rows)
+
+    def rows(self, rows: Rows) -> pa.RecordBatch:
+        """These rows, with the declared columns."""
+        return pa.RecordBatch.from_arrays([self.gather(n, rows) for n in self.schema.names], schema=self.schema)
+
+    def _fill(self, name: str) -> None:
+        filler = self._computed[name]
+        if filler.n == self.n:
+            return
+        missing = range(filler.n, self.n)
+        given = pa.RecordBatch.from_arrays(
+            [self.column(r).gather(missing) for r in filler.reads], names=list(filler.reads)
+        )
+        self._columns[name].append(filler.evaluate(given))
+        filler.n = self.n
+
+
+class _Filler:
+    """How a computed column is made, and for how many rows it has been."""
+
+    __slots__ = ("evaluate", "n", "reads")
+
+    def __init__(self, reads: tuple[str, ...], evaluate: Callable[[pa.RecordBatch], pa.Array]) -> None:
+        self.reads = reads
+        self.evaluate = evaluate
+        self.n = 0

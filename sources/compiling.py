@@ -1,0 +1,150 @@
+"""From declarations to a catalog, and every check that needs more than one field of them.
+
+A complaint says where, what is wrong and how to put it right; who read the file adds its name and the line.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from mediator.catalog.model import AccessMethod, Field, Mirror, Relation, Source
+from sources.declaration import Declaration, MethodSpec, RelationSpec, SourceSpec
+from wrappers import DeclaredWrapper
+
+TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "float64": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+}
+
+Where = tuple[str | int, ...]
+
+
+class Complaint(Exception):
+    """Something in a declaration that cannot be meant, the place of it, and the way out."""
+
+    def __init__(self, where: Where, message: str) -> None:
+        super().__init__(message)
+        self.where = where
+        self.message = message
+
+
+def source(name: str, spec: SourceSpec) -> Source:
+    return Source(
+        name=name,
+        rate=spec.rate,
+        concurrency=spec.concurrency,
+        deadline=spec.deadline,
+        attempts=spec.attempts,
+        allow_private=spec.allow_private,
+    )
+
+
+def relations(declaration: Declaration, sites: dict[str, SourceSpec]) -> dict[str, Relation]:
+    """The relations of one file. `sites` are the sources of every file that was loaded with it."""
+    return {name: _relation(name, spec, sites) for name, spec in declaration.relations.items()}
+
+
+def _relation(name: str, spec: RelationSpec, sites: dict[str, SourceSpec]) -> Relation:
+    where: Where = ("relations", name)
+    if not name.islower():
+        raise Complaint(where, f"write {name!r} in lower case: SQL names are looked up that way")
+    for field, type_ in spec.fields.items():
+        _known(type_, TYPES, (*where, "fields", field), "type")
+    fields = tuple(Field(f, TYPES[t]) for f, t in spec.fields.items())
+    for field in spec.key:
+        _known(field, spec.fields, (*where, "key"), "field")
+    methods = []
+    for method_name, method in spec.methods.items():
+        _check(spec, method, sites, (*where, "methods", method_name))
+        methods.append(_method(name, method_name, method, fields, sites))
+    return Relation(name=name, fields=fields, methods=tuple(methods), key=spec.key)
+
+
+def _method(
+    relation: str, name: str, spec: MethodSpec, fields: tuple[Field, ...], sites: dict[str, SourceSpec]
+) -> AccessMethod:
+    return AccessMethod(
+        name=name,
+        kind="index" if spec.required or spec.any_of else "scan",
+        mirrors=tuple(Mirror(m, sites[m].base) for m in spec.mirrors),
+        wrapper=DeclaredWrapper(
+            relation=relation,
+            fields=fields,
+            template=spec.request,
+            reader=spec.reply,
+            paging=spec.pages,
+            given=spec.given,
+            empty_statuses=spec.empty,
+            max_pages=spec.max_pages,
+        ),
+        required=spec.required,
+        any_of=spec.any_of,
+        optional=spec.optional,
+        batch_size=spec.batch_size,
+        fresh_for=spec.fresh_for,
+        max_pages=spec.max_pages,
+    )
+
+
+def _check(relation: RelationSpec, method: MethodSpec, sites: dict[str, SourceSpec], where: Where) -> None:
+    for mirror in method.mirrors:
+        _known(mirror, sites, (*where, "mirrors"), "source")
+    for part in ("required", "any_of", "optional", "given"):
+        for field in getattr(method, part):
+            _known(field, relation.fields, (*where, part), "field")
+    for field in (*method.reply.fields, *method.reply.optional):
+        _known(field, relation.fields, (*where, "reply"), "field")
+    _check_places(method, where)
+    _check_batching(method, where)
+
+
+def _check_places(method: MethodSpec, where: Where) -> None:
+    """Every bind-field has a place in the request, and nothing else has."""
+    places = method.request.placeholders()
+    for field in sorted(places):
+        _known(field, method.bound, (*where, "request"), "bind-field")
+    for field in method.bound:
+        if field not in places:
+            raise Complaint(
+                (*where, "request"), f"bind-field {field!r} is never sent: write {{{field}}} where it goes"
+            )
+    for field in sorted(method.request.path_placeholders() - set(method.required)):
+        raise Complaint(
+            (*where, "request", "path"), f"{{{field}}} is not always bound: move {field!r} to 'required'"
+        )
+    for field in method.given:
+        if field not in method.required:
+            raise Complaint(
+                (*where, "given"),
+                f"{field!r} is not always bound: move it to 'required', or read it from the rows",
+            )
+
+
+def _check_batching(method: MethodSpec, where: Where) -> None:
+    if method.batch_size == 1:
+        return
+    if method.given:
+        raise Complaint(
+            (*where, "given"),
+            f"{method.given[0]!r} may be any of the batch: read it from the rows, or leave out batch_size",
+        )
+    if len(method.required) + bool(method.any_of) != 1 or method.optional:
+        raise Complaint(
+            (*where, "batch_size"),
+            "only a method with one bind-field takes several bindings: leave out batch_size",
+        )
+
+
+def _known(name: str, names: Iterable[str], where: Where, kind: str) -> None:
+    if name not in (names := list(names)):
+        near = difflib.get_close_matches(name, names, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(names) or 'none declared'}"
+        raise Complaint(where, f"unknown {kind} {name!r}: {fix}")

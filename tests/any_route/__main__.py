@@ -1,0 +1,56 @@
+"""The same search at scale: `python -m tests.any_route --seeds 100000`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, fields
+
+from tests.any_route.search import Effort, Wrong, search
+
+
+def _some(first: int, last: int) -> tuple[Effort, list[str]]:
+    effort, wrong = Effort(), []
+    for seed in range(first, last):
+        try:
+            search(seed, effort)
+        except Wrong as found:
+            wrong.append(str(found))
+        except Exception as error:
+            wrong.append(f"seed {seed}: {type(error).__name__}: {error}")
+    return effort, wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10_000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    said = parser.parse_args()
+    began = time.perf_counter()
+    starts = range(said.first, said.first + said.seeds, 200)
+    stops = [min(s + 200, said.first + said.seeds) for s in starts]
+    total, wrong = Effort(), []
+    with ProcessPoolExecutor(said.workers) as pool:
+        for effort, found in pool.map(_some, starts, stops):
+            for name in (f.name for f in fields(Effort)):
+                setattr(total, name, getattr(total, name) + getattr(effort, name))
+            wrong += found
+            for text in found:
+                print(text, file=sys.stderr, flush=True)
+    seconds = time.perf_counter() - began
+    detail = asdict(total) | {"seeds": said.seeds, "wrong": len(wrong), "seconds": round(seconds, 1)}
+    figures = {
+        "seeds_per_second": round(said.seeds / seconds, 1),
+        "mean_choices": round(total.floating / max(total.turns, 1), 2),
+    }
+    print(json.dumps({"bench": "any_route", "figures": figures, "detail": detail}))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""A case from a seed: relations with rows and access methods, and statements over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+import pyarrow as pa
+
+from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+
+TYPES = {"i": pa.int64(), "j": pa.int32(), "s": pa.string(), "f": pa.float64(), "d": pa.date32()}
+_MIRROR = Mirror("site", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    seed: int
+    catalog: Catalog
+    tables: dict[str, pa.Table]  # what the sources really hold
+    statements: tuple[str, ...]
+    failing: float  # how often a lookup or scan fails for good
+
+
+def draw(seed: int) -> Case:
+    random = Random(seed)
+    relations, tables = {}, {}
+    for number in range(random.randint(1, 4)):
+        name = f"t{number}"
+        relations[name], tables[name] = _relation(random, name, first=number == 0)
+    catalog = Catalog(relations, {"site": Source("site")})
+    statements = tuple(_statement(random, relations) for _ in range(random.choice((1, 1, 2, 3))))
+    failing = random.choice((0.0, 0.0, 0.0, 0.1, 0.4))
+    return Case(seed, catalog, tables, statements, failing)
+
+
+def _relation(random: Random, name: str, first: bool) -> tuple[Relation, pa.Table]:
+    kinds = [random.choice("iiijssfd") for _ in range(random.randint(1, 4))]
+    fields = tuple(Field(f"{kind}{n}", TYPES[kind]) for n, kind in enumerate(kinds))
+    methods = _methods(random, fields, first)
+    relation = Relation(name, fields, methods)
+    rows = _rows(random, kinds)
+    if relation.repeats:
+        rows = list(dict.fromkeys(rows))
+        key = _key(random, fields, rows)
+        relation = Relation(name, fields, methods, key)
+    columns = [[row[n] for row in rows] for n in range(len(fields))]
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)]
+    return relation, pa.Table.from_arrays(arrays, schema=relation.schema)
+
+
+def _key(random: Random, fields: tuple[Field, ...], rows: list[tuple[object, ...]]) -> tuple[str, ...]:
+    """A column whose values happen to be unique, if there is one."""
+    for n, column in enumerate(fields):
+        values = [row[n] for row in rows]
+        if len(set(values)) == len(values) and None not in values and random.random() < 0.7:
+            return (column.name,)
+    return ()
+
+
+def _rows(random: Random, kinds: list[str]) -> list[tuple[object, ...]]:
+    count = random.choice((0, 1, 3, 8, 20, 20, 40))
+    nulls = random.choice((0.0, 0.0, 0.15))
+    domain = random.choice((2, 4, 8, 30))
+    skew = random.choice((0.0, 0.0, 0.6))
+    return [tuple(_value(random, k, domain, nulls, skew) for k in kinds) for _ in range(count)]
+
+
+def _value(random: Random, kind: str, domain: int, nulls: float, skew: float) -> object:
+    if random.random() < nulls:
+        return None
+    number = 0 if random.random() < skew else random.randrange(domain)
+    match kind:
+        case "s":
+            return f"{'a long prefix that fills a heap ' if number % 2 else 'v'}{number}"
+        case "f":
+            return number / 2
+        case "d":
+            return _date(number)
+        case _:
+            return number
+
+
+def _date(number: int) -> object:
+    import datetime
+
+    return datetime.date(2020, 1, 1) + datetime.timedelta(days=number)
+
+
+def _methods(random: Random, fields: tuple[Field, ...], first: bool) -> tuple[AccessMethod, ...]:
+    methods = []
+    style = random.choice(("scan", "scan", "scans", "index", "index", "both", "indexes", "index pair"))
+    if first and style.startswith("index") and random.random() < 0.7:
+        style = "scan"
+    if style in ("scan", "both", "scans"):
+        methods.append(AccessMethod("scan", "scan", (_MIRROR,), None))
+    if style == "scans":
+        methods.append(AccessMethod("other scan", "scan", (_MIRROR,), None))
+    if style in ("index", "both", "indexes"):
+        methods.append(_index(random, "index", fields, 1))
+    if style == "indexes":
+        methods.append(_index(random, "other index", fields, random.choice((1, 1, 2))))
+    if style == "index pair":
+        methods.append(_index(random, "index", fields, 2))
+    return tuple(methods)
+
+
+def _index(random: Random, name: str, fields: tuple[Field, ...], width: int) -> AccessMethod:
+    names = random.sample([f.name for f in fields], min(width, len(fields)))
+    if len(names) > 1 and random.random() < 0.3:
+        return AccessMethod(name, "index", (_MIRROR,), None, any_of=tuple(names))
+    optional = tuple(f.name for f in fields if f.name not in names and random.random() < 0.15)
+    return AccessMethod(name, "index", (_MIRROR,), None, required=tuple(names), optional=optional)
+
+
+def _statement(random: Random, relations: dict[str, Relation]) -> str:
+    count = random.choice((1, 2, 2, 3, 3, 3, 4, 5))
+    chosen = [random.choice(list(relations.values())) for _ in range(count)]
+    aliases = [(f"a{n}", relation) for n, relation in enumerate(chosen)]
+    conditions = _joins(random, aliases)
+    for alias, relation in aliases:
+        if random.random() < 0.25:
+            conditions.append(_selection(random, alias, random.choice(relation.fields)))
+    columns = [f"{alias}.{f.name}" for alias, relation in aliases for f in relation.fields]
+    outputs = sorted(random.sample(columns, random.randint(1, len(columns))))
+    listed = ", ".join(f"{c} AS {c.replace('.', '_')}" for c in outputs)
+    tables = ", ".join(f"{relation.name} AS {alias}" for alias, relation in aliases)
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {listed} FROM {tables}{where}"
+
+
+def _joins(random: Random, aliases: list[tuple[str, Relation]]) -> list[str]:
+    """A chain, star, cycle or tangle over the aliases; now and then a part that nothing joins."""
+    shape = random.choice(("chain", "chain", "star", "cycle", "tangle", "tree"))
+    pairs = []
+    for n in range(1, len(aliases)):
+        match shape:
+            case "star":
+                pairs.append((0, n))
+            case "tree" | "tangle":
+                pairs.append((random.randrange(n), n))
+            case _:
+                pairs.append((n - 1, n))
+    if shape == "cycle" and len(aliases) > 2:
+        pairs.append((len(aliases) - 1, 0))
+    if shape == "tangle":
+        pairs += [tuple(random.sample(range(len(aliases)), 2)) for _ in range(random.randint(0, 2)) if len(aliases) > 1]
+    if len(aliases) > 1 and random.random() < 0.07:
+        pairs.pop(random.randrange(len(pairs)))
+    found = [_join(random, aliases[a], aliases[b]) for a, b in pairs]
+    return [c for c in found if c]
+
+
+def _join(random: Random, left: tuple[str, Relation], right: tuple[str, Relation]) -> str:
+    matching = [
+        (a, b)
+        for a in left[1].fields
+        for b in right[1].fields
+        if a.name[0] == b.name[0] or {a.name[0], b.name[0]} <= set("ij")
+    ]
+    if not matching:
+        return ""
+    a, b = random.choice(matching)
+    first, second = f"{left[0]}.{a.name}", f"{right[0]}.{b.name}"
+    kind = random.random()
+    if kind < 0.75:
+        condition = f"{first} = {second}"
+    elif kind < 0.87:
+        condition = f"{first} {random.choice(('<', '<=', '>', '>=', '<>'))} {second}"
+    elif a.name[0] in "ij":
+        condition = random.choice((f"{first} = {second} + 1", f"{first} + {second} = 4", f"abs({first} - {second}) < 2"))
+    else:
+        condition = f"{first} = {second}"
+    if random.random() < 0.15:
+        a, b = random.choice(matching)
+        condition += f" AND {left[0]}.{a.name} = {right[0]}.{b.name}"
+    return condition
+
+
+def _selection(random: Random, alias: str, column: Field) -> str:
+    def literal() -> str:
+        number = random.randrange(5)
+        match column.name[0]:
+            case "s":
+                return f"'{'a long prefix that fills a heap ' if number % 2 else 'v'}{number}'"
+            case "f":
+                return f"{number / 2}"
+            case "d":
+                return f"DATE '2020-01-0{number + 1}'"
+            case _:
+                return str(number)
+
+    name = f"{alias}.{column.name}"
+    return random.choice(
+        (
+            f"{name} = {literal()}",
+            f"{name} = {literal()}",
+            f"{name} IN ({literal()}, {literal()}, {literal()})",
+            f"{name} <= {literal()}",
+            f"{name} IS NOT NULL",
+            f"({name} > {literal()} OR {name} IS NULL)",
+            f"NOT ({name} = {literal()})",
+        )
+    )

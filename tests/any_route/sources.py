@@ -1,0 +1,139 @@
+"""Sources that answer in virtual time: every row that matches, in random order and pages, now and then not at all.
+
+They keep the promises of the access layer: what is under way is joined and never asked again, a latecomer is first sent
+what has landed already, and every binding that is not cancelled ends once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from random import Random
+
+import pyarrow as pa
+
+from mediator.catalog.model import Relation
+from mediator.errors import Cause
+from mediator.flow.events import Arrived, Ask, Binding, Event, Exhausted, Failed, Landing
+
+Deliver = Callable[[Event], None]
+Lookup = tuple[str, str, tuple[str, ...], Binding]
+
+
+@dataclass(slots=True)
+class Flight:
+    lookup: Lookup
+    asked_at: float
+    tie: float  # what of several flights comes first when two land at one moment
+    landings: list[Landing] = field(default_factory=list)
+    waiting: list[tuple[int, Deliver]] = field(default_factory=list)
+    over: bool = False
+
+
+class Sources:
+    def __init__(self, relations: dict[str, Relation], tables: dict[str, pa.Table], failing: float, random: Random):
+        self.now = 0.0
+        self.flights: Counter[Lookup] = Counter()  # how often each was asked of its site
+        self.asked_again: list[Lookup] = []  # although it had been answered
+        self._answered: set[Lookup] = set()
+        self._relations = relations
+        self._rows = {name: table.to_pylist() for name, table in tables.items()}
+        self._failing = failing
+        self._random = random
+        self._under_way: dict[Lookup, Flight] = {}
+        self._agenda: list[tuple[float, float, int, Callable[[], None]]] = []
+        self._number = count()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._agenda)
+
+    def ask(self, ask: Ask, deliver: Deliver) -> None:
+        for binding in ask.bindings:
+            lookup = (ask.relation, ask.method, ask.bind_set, binding)
+            flight = self._under_way.get(lookup)
+            if flight is None:
+                flight = self._depart(lookup)
+            for landing in flight.landings:
+                deliver(Arrived(ask.number, landing))
+            flight.waiting.append((ask.number, deliver))
+
+    def cancel(self, number: int, deliver: Deliver) -> None:
+        for flight in list(self._under_way.values()):
+            flight.waiting = [w for w in flight.waiting if w != (number, deliver)]
+            if not flight.waiting:
+                flight.over = True
+                del self._under_way[flight.lookup]
+
+    def step(self) -> None:
+        """Let time go on to the next thing that happens."""
+        self.now, _, _, happen = heapq.heappop(self._agenda)
+        happen()
+
+    def _depart(self, lookup: Lookup) -> Flight:
+        self.flights[lookup] += 1
+        scanned = any(a[0] == lookup[0] and not a[2] for a in self._answered)
+        if scanned or lookup in self._answered:
+            self.asked_again.append(lookup)
+        flight = self._under_way[lookup] = Flight(lookup, self.now, self._random.random())
+        rows = self._matching(lookup)
+        self._random.shuffle(rows)
+        if self._relations[lookup[0]].repeats and rows and self._random.random() < 0.3:
+            rows.append(self._random.choice(rows))
+        pages = self._paged(rows)
+        fails = self._random.random() < self._failing
+        at = self.now + self._latency()
+        for page in pages[: self._random.randint(0, len(pages))] if fails else pages:
+            self._later(at, flight, self._landed(flight, page))
+            at += self._latency() * self._random.choice((0, 1))
+        self._later(at, flight, self._ended(flight, fails))
+        return flight
+
+    def _matching(self, lookup: Lookup) -> list[dict[str, object]]:
+        relation, _, bind_set, binding = lookup
+        bound = dict(zip(bind_set, binding, strict=True))
+        return [row for row in self._rows[relation] if all(row[f] == v for f, v in bound.items())]
+
+    def _paged(self, rows: list[dict[str, object]]) -> list[list[dict[str, object]]]:
+        size = self._random.choice((1, 2, 5, 100))
+        return [rows[i : i + size] for i in range(0, len(rows), size)]
+
+    def _latency(self) -> float:
+        # A coarse grid, so that things happen at the same time and their order is a choice.
+        return self._random.choice((0.0, 1.0, 1.0, 2.0, 5.0))
+
+    def _later(self, at: float, flight: Flight, happen: Callable[[], None]) -> None:
+        def unless_over() -> None:
+            if not flight.over:
+                happen()
+
+        heapq.heappush(self._agenda, (at, flight.tie, next(self._number), unless_over))
+
+    def _landed(self, flight: Flight, page: list[dict[str, object]]) -> Callable[[], None]:
+        schema = self._relations[flight.lookup[0]].schema
+
+        def happen() -> None:
+            landing = Landing(pa.RecordBatch.from_pylist(page, schema=schema))
+            flight.landings.append(landing)
+            for number, deliver in list(flight.waiting):
+                deliver(Arrived(number, landing))
+
+        return happen
+
+    def _ended(self, flight: Flight, fails: bool) -> Callable[[], None]:
+        def happen() -> None:
+            flight.over = True
+            self._under_way.pop(flight.lookup, None)
+            binding = flight.lookup[3]
+            if not fails:
+                self._answered.add(flight.lookup)
+            for number, deliver in list(flight.waiting):
+                if fails:
+                    deliver(Failed(number, (binding,), Cause("refused", "scripted")))
+                else:
+                    deliver(Exhausted(number, (binding,), flight.asked_at))
+
+        return happen

@@ -1,0 +1,101 @@
+"""Rows from web pages: tables, pages about one thing, whatever repeats."""
+
+import pytest
+from pydantic import ValidationError
+
+from mediator.errors import SchemaChanged, Unreadable
+from tests.wrappers.replies import ISBN, PRICE, YEAR, reply
+from wrappers import HtmlReader
+from wrappers.parsed import Parsed
+
+TABLE = HtmlReader(kind="html", table="//table[@id='b']", nothing="//p[@id='none']", fields={"isbn": "ISBN"})
+
+
+def _rows(parsed: Parsed) -> list[list[object]]:
+    return [c.to_pylist() for c in parsed.columns]
+
+
+def test_a_table_is_read_by_its_headers() -> None:
+    page = """<table id=b><tr><th>year<th>  ISBN </th><th>other</tr>
+        <tr><td>1999</td><td> <b>1</b> &amp; 2 </td><td>x</td></tr><tr><td></td><td>3</td></tr></table>"""
+    parsed = TABLE.parse("books", (ISBN, YEAR), reply(page))
+    assert _rows(parsed) == [["1 & 2", "3"], [1999, None]]
+
+
+def test_a_page_can_say_that_there_is_nothing() -> None:
+    assert TABLE.parse("books", (ISBN, YEAR), reply("<p id=none>Nothing.</p>")).count == 0
+    assert TABLE.parse("books", (ISBN, YEAR), reply("<table id=b><tr><th>ISBN<th>year</table>")).count == 0
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (
+            "<p>Welcome to our new site!</p>",
+            r"books: expected //table\[@id='b'\] on the page, found nothing there",
+        ),
+        ("<table id=b><tr><th>ISBN<th>when</table>", r"books\.year: expected .* found only: ISBN, when"),
+        ("<table id=b><tr><td>1<td>2</table>", r"books\.isbn: expected .* found only: nothing"),
+        ("<table id=b><tr><th>ISBN<th>year<tr><td>1</table>", r"books\.year: expected .* found only: ISBN"),
+        (
+            "<table id=b><tr><th>ISBN<th>year<tr><td>1<td>old</table>",
+            r"books\.year: expected int32, found str 'old'",
+        ),
+    ],
+)
+def test_a_page_that_changed_is_not_an_empty_one(page: str, said: str) -> None:
+    with pytest.raises(SchemaChanged, match=said):
+        TABLE.parse("books", (ISBN, YEAR), reply(page))
+
+
+@pytest.mark.parametrize("body", ["", b"\xff\xfe\xfa"])
+def test_what_is_no_page_is_unreadable(body: str | bytes) -> None:
+    with pytest.raises(Unreadable, match="books: not a web page"):
+        TABLE.parse("books", (ISBN,), reply(body))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<dl><dt>ISBN:</dt><dd>1</dd><dt>year</dt><dd></dd></dl>",
+        "<dl><div><dt>ISBN</dt><dd>1</dd></div><div><dt>year</dt><dd> </dd></div></dl>",
+        "<dl><table><tr><th>ISBN</th><td>1</td></tr><tr><th>year</th><td></td></tr></table></dl>",
+    ],
+)
+def test_a_page_about_one_thing_is_read_by_its_labels(page: str) -> None:
+    reader = HtmlReader(kind="html", details="//dl", fields={"isbn": "ISBN"})
+    assert _rows(reader.parse("books", (ISBN, YEAR), reply(page))) == [["1"], [None]]
+
+
+def test_whatever_repeats_is_read_by_xpath() -> None:
+    reader = HtmlReader(
+        kind="html",
+        rows="//li",
+        fields={"isbn": "@data-isbn", "price": "number(.//b)", "year": "i"},
+        optional=("year",),
+    )
+    page = """<ul><li data-isbn=1><b>5.5</b><i>1999</i><li data-isbn=2><b>6</b></ul>
+        <a href='?p=2' rel=next>more</a>"""
+    parsed = reader.parse("books", (ISBN, PRICE, YEAR), reply(page))
+    assert _rows(parsed) == [["1", "2"], [5.5, 6.0], [1999, None]]
+    assert parsed.find("//a[@rel='next']/@href") == "?p=2"
+    assert parsed.find("count(//li)") == "2"
+
+
+def test_another_charset_is_honoured() -> None:
+    body = "<table id=b><tr><th>ISBN<tr><td>é</table>".encode("latin-1")
+    assert _rows(TABLE.parse("books", (ISBN,), reply(body, "text/html; charset=ISO-8859-1"))) == [["é"]]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {},
+        {"table": "//table", "rows": "//tr"},
+        {"table": "//table["},
+        {"rows": "//tr", "fields": {"isbn": "td[["}},
+    ],
+)
+def test_a_reader_has_one_layout_of_valid_xpaths(layout: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        HtmlReader.model_validate({"kind": "html", **layout})
