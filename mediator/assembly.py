@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from mediator.binding.verdict import Verdict
+from mediator.binding.model import Verdict
 from mediator.catalog.model import Relation
 from mediator.clock import Clock
 from mediator.eddy.eddy import ROOM, Eddy
@@ -58,6 +58,8 @@ class Stems:
         if not relation.methods[0].mirrors:
             return SteM(relation)
         stem = self._stems.get(relation.name)
+        if stem is not None:
+            stem.catch_up(now)
         usable = stem is not None and (
             relation.repeats or stem.scanning or not stem.store.n or stem.covered((), (), now, max_age)
         )

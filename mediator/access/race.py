@@ -8,6 +8,7 @@ from mediator.access.runner import Runner
 
 _FEW = 20  # below so many samples a percentile says little
 _MULTIPLE = 3.0  # of the median, in its place
+_LEAST = 0.01  # seconds: a reply that is late by less is not worth a second request
 _BLIND = 1.0  # seconds, where nothing has been measured at all
 _CLEARLY = 1.2  # times the median: a mirror whose latency hardly varies is not hedged for trifles
 _PROBES = 2  # requests that may be out to a mirror before its first reply
@@ -48,9 +49,9 @@ class Race:
     def patience(self, runner: Runner) -> float:
         """Seconds after which a request to this mirror is unusually late."""
         if runner.latency.count >= _FEW:
-            return max(runner.latency.quantile(0.95), _CLEARLY * runner.latency.quantile(0.5))
+            return max(runner.latency.quantile(0.95), _CLEARLY * runner.latency.quantile(0.5), _LEAST)
         known = [r.latency for r in (runner, *self.runners) if r.latency.count]
-        return _MULTIPLE * known[0].quantile(0.5) if known else _BLIND
+        return max(_MULTIPLE * known[0].quantile(0.5), _LEAST) if known else _BLIND
 
     def hedge(self, tried: Collection[Runner]) -> Runner | None:
         """The mirror to send after a late request, if one has room and the budget allows. Pays for it."""

@@ -50,7 +50,8 @@ class Trip:
 
     def call_back(self) -> None:
         """Silently over, at once."""
-        if self._finish() and self.task is not None:
+        self._finish()
+        if self.task is not None:
             self.task.cancel()
 
     def land(self, landing: Landing) -> None:

@@ -59,10 +59,12 @@ class Walk:
 
     async def _decided(self, contest: Contest, runner: Runner) -> Outcome:
         """Sends another mirror after one that is late, or in place of one that has failed, until one wins."""
+        patience = self._race.patience(runner)
         while True:
-            outcome = await contest.outcome(self._race.patience(runner) if self._untried() else None)
+            outcome = await contest.outcome(patience if self._untried() else None)
             if outcome is None:
                 other = self._race.hedge(self._tried)
+                patience *= 2  # where there was no room, look again, but not for ever at this pace
             elif isinstance(outcome[1], Page):
                 return outcome
             elif contest.running:
@@ -111,4 +113,11 @@ class Walk:
         error.message = f"{self._method.name} at {runner.mirror.source}: {error.message}"
 
     def _untried(self) -> Runner | None:
+        """The mirror to turn to next.
+
+        None for a trip that was called back: Python 3.11's task group forgets that its own task was cancelled
+        when one of its children fails in the same moment, and the walk would go on.
+        """
+        if self._trip.over:
+            return None
         return self._race.another(r for r in self._race.runners if r not in self._tried)

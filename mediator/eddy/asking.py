@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mediator.binding.verdict import Provider, Verdict, choose
+from mediator.binding.choice import choose
+from mediator.binding.model import Provider, Verdict
 from mediator.clock import Clock
 from mediator.eddy.run import Run
 from mediator.flow.batch import Batch, Rows
-from mediator.flow.events import SEED, Ask, Binding, Cancel, Command, Exhausted, Failed
+from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed, Tick
 from mediator.state.columns import Keyed, column_of
 from mediator.state.coverage import BindSet, Entry, Known
 from mediator.state.keys import Keys, Part, keys_of
@@ -114,17 +115,27 @@ class Asking:
                 doubtful &= keys.valid  # what is fed from a NULL joins with nothing
         return doubtful if doubtful.any() else None
 
+    def share(self, event: Event) -> None:
+        """Pass on to the SteM what any query may know."""
+        opened = None if isinstance(event, Tick) else self._open.get(event.ask)
+        if opened is None:
+            return
+        stem, ask = self._run.views[opened.ask.relation].stem, opened.ask
+        if isinstance(event, Arrived):
+            stem.receive(event.landing)
+        elif isinstance(event, Exhausted):
+            until = event.at + stem.relation.method(ask.method).fresh_for
+            for binding in event.bindings:
+                stem.promise(ask.bind_set, binding, Entry(Known.COMPLETE, event.at, until))
+
     def exhausted(self, event: Exhausted) -> None:
         """An EOT: these bindings are covered, here and in the SteM."""
         opened = self._open.get(event.ask)
         if opened is None:
             return
         view = self._run.views[opened.ask.relation]
-        method = view.stem.relation.method(opened.ask.method)
         for binding in self._ended(opened, event.bindings):
             view.coverage.note(opened.ask.bind_set, binding, Entry(Known.COMPLETE, event.at))
-            entry = Entry(Known.COMPLETE, event.at, event.at + method.fresh_for)
-            view.stem.coverage.note(opened.ask.bind_set, binding, entry)
             self.tallies[opened.ask.relation].answered += 1
         if view.coverage.whole:
             self._cancel(o for o in list(self._open.values()) if o.ask.relation == opened.ask.relation)
@@ -165,7 +176,7 @@ class Asking:
     def missing(self) -> list[tuple[str, BindSet, Binding, Entry]]:
         """What the chosen providers were asked and will not answer."""
         found = {}
-        for alias, provider in zip(self._run.block.aliases, self.chosen, strict=True):
+        for alias, provider in zip(self._run.block.aliases, self.chosen, strict=bool(self.chosen)):
             coverage = self._run.view(alias.number).coverage
             for bind_set, binding, entry in () if coverage.whole else coverage.entries():
                 if entry.known == Known.FAILED and bind_set == provider.bind_set:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mediator.binding.verdict import Provider
+from mediator.binding.model import Provider
 from mediator.eddy.destinations import Destination, Leave, LookUp, Park, Probe, Select
 from mediator.flow.batch import Signature
 from mediator.query.model import Block

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mediator.binding.verdict import Verdict
+from mediator.binding.model import Verdict
 from mediator.clock import Clock
 from mediator.eddy.asking import Asking
 from mediator.eddy.constraints import Graph, legal
@@ -68,6 +68,8 @@ class Eddy:
         return self._drain()
 
     def admit(self, event: Event) -> None:
+        """Something happened. Other queries may profit from it at once, this one in its next turn."""
+        self.asking.share(event)
         self._inbox.append(event)
 
     def turn(self, hops: int = 1) -> list[Command]:

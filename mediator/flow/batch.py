@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -46,10 +46,12 @@ class Batch:
         return next(len(r) for r in self.rows if r is not None)
 
     def take(self, positions: Positions) -> Batch:
-        return replace(self, rows=tuple(None if r is None else taken(r, positions) for r in self.rows))
+        """These rows of the batch, whatever it was in the middle of."""
+        rows = tuple(None if r is None else taken(r, positions) for r in self.rows)
+        return Batch(self.signature, rows, self.seen)
 
     def signed(self, signature: Signature) -> Batch:
-        return replace(self, signature=signature)
+        return Batch(signature, self.rows, self.seen)
 
 
 def taken(rows: Rows, positions: Positions) -> Rows:

@@ -21,7 +21,7 @@ def check(statement: exp.Expr, sql: str, catalog: Catalog, parameters: Parameter
     schemas = {t.name: t for t in _tables(statement, sql, catalog)}
     relations = {n: r.schema for n, t in schemas.items() if (r := find_relation(catalog, t.name)) is not None}
     try:
-        if len(duckdb.extract_statements(sql)) != 1:
+        if duck.count(sql) != 1:
             raise Unsupported("one statement at a time", sql=sql)
         return duck.names(sql, relations, given(parameters))
     except duckdb.Error as error:

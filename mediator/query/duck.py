@@ -19,14 +19,14 @@ import pyarrow as pa
 Tables = Mapping[str, pa.Table]
 
 _SETTINGS = (
-    "SET threads = 1",
-    "SET TimeZone = 'UTC'",
-    "SET python_enable_replacements = false",
-    "SET errors_as_json = true",
-    "SET autoinstall_known_extensions = false",
-    "SET autoload_known_extensions = false",
-    "SET enable_external_access = false",
-    "SET lock_configuration = true",
+    "SET GLOBAL threads = 1",
+    "SET GLOBAL TimeZone = 'UTC'",
+    "SET GLOBAL python_enable_replacements = false",
+    "SET GLOBAL errors_as_json = true",
+    "SET GLOBAL autoinstall_known_extensions = false",
+    "SET GLOBAL autoload_known_extensions = false",
+    "SET GLOBAL enable_external_access = false",
+    "SET GLOBAL lock_configuration = true",
 )
 _local = threading.local()
 _lock = threading.Lock()
@@ -82,6 +82,11 @@ def names(sql: str, schemas: Mapping[str, pa.Schema], parameters: object = None)
             here.unregister(name)
 
 
+def count(sql: str) -> int:
+    """How many statements DuckDB sees in a text."""
+    return len(cursor().extract_statements(sql))
+
+
 def fault(error: duckdb.Error, sql: str = "") -> Fault:
     """An error of `names` read back, its position counted in the statement's characters."""
     text = str(error)
@@ -95,7 +100,7 @@ def fault(error: duckdb.Error, sql: str = "") -> Fault:
         position = len(sql.encode()[: max(position, 0)].decode(errors="ignore"))
     message = told.get("exception_message", text)
     return Fault(
-        told.get("exception_type", ""),
+        told.get("exception_type") or text.split(" Error:")[0],
         message.split("\n\tCandidate functions")[0].strip(),
         position,
         told.get("name", ""),
@@ -130,10 +135,10 @@ def label(expression: str) -> str:
     """What DuckDB calls a column of a select list that has no name of its own."""
     quoted = f"SELECT {expression}".replace("'", "''")
     try:
-        told = cursor().sql(f"SELECT json_deserialize_sql(json_serialize_sql('{quoted}'))").fetchone()
+        told = cursor().sql(f"SELECT json_deserialize_sql(json_serialize_sql('{quoted}'))").fetchall()
     except duckdb.Error:
         return expression
-    return str(told[0]).removeprefix("SELECT ") if told else expression
+    return str(told[0][0]).removeprefix("SELECT ") if told else expression
 
 
 _DESCRIBE = "DESCRIBE "

@@ -128,17 +128,23 @@ class BlockStage:
 
 @dataclass(frozen=True, slots=True)
 class SqlStage:
-    """`sql` reads earlier stages as tables of their names, `reads` in all."""
+    """`sql` reads earlier stages as tables of their names, `reads` in all.
+
+    Without `sql` a rowwise stage passes rows on as they are, those of several reads as they come (UNION ALL).
+    """
 
     name: str
     sql: str
     reads: tuple[str, ...]
     schema: pa.Schema
-    rowwise: bool = False  # exactly one read, and each batch of it can be treated alone
+    rowwise: bool = False  # each batch of its one read can be treated alone
     # A rowwise stage may stop early, by LIMIT and OFFSET, and may drop rows that it has already given (DISTINCT).
     limit: int | None = None
     offset: int = 0
     distinct: bool = False
+    # SQL of those rows of its one read that still matter (the best k of an ORDER BY ... LIMIT k). It may be run over
+    # what it kept before and what is new, any number of times; then `sql` over what is left gives the answer.
+    prune: str = ""
 
 
 Stage = BlockStage | SqlStage

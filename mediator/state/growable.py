@@ -1,4 +1,4 @@
-"""Arrays that grow by doubling."""
+"""Arrays that grow by doubling, and by more once they are large: memory that was never touched costs nothing."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 T = TypeVar("T", bound=np.generic)
 
 _LEAST = 64
+_LARGE = 1 << 20
 
 
 class Growable(Generic[T]):
@@ -27,7 +28,8 @@ class Growable(Generic[T]):
         """Make room for `total` entries in all; new room holds `fill`, if there is one."""
         if total <= len(self.data):
             return
-        room = max(total, 2 * len(self.data), _LEAST)
+        factor = 4 if self.fill is None and self.data.nbytes > _LARGE else 2
+        room = max(total, factor * len(self.data), _LEAST)
         data = np.empty((room, *self.data.shape[1:]), self.data.dtype)
         data[: self.n] = self.data[: self.n]
         if self.fill is not None:

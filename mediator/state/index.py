@@ -55,53 +55,35 @@ class Index:
         self._store = store
         self.fields = fields
         self.n = 0  # rows taken in
-        self._head = np.full(0, -1, np.int32)
         self._following: Growable[np.int32] = Growable(np.int32)
         self._codes: Codes = np.empty(0, np.int64)
         self._own: Growable[np.int64] | None = Growable(np.int64) if len(fields) > 1 else None
-        self._single = True  # no chain of a direct index holds two rows
+        self._single = True  # no key has two rows
+        self._head = _NO_IDS  # of a direct index, with a place for each code from `low` on
         self._low = 0
-        self._shift: np.uint64 | None = None  # set once hashed
+        self._slots: NDArray[np.uint64] | None = None  # of a hashed one
+        self._shift = np.uint64(0)
+        self._keys = 0
 
     def columns(self) -> list[Keyed]:
         return [self._store.column(f).keyed() for f in self.fields]
 
     def probe(self, keys: Keys, visible: Visible, start: int, taken: int, room: int) -> Found:
-        """Matches of keys[start:], at most `room` of them; the first key has had `taken` already."""
-        self.extend()
-        valid = NO_MASK if keys.valid is None else keys.valid
-        nulls = keys.valid is not None
-        quick = self._shift is None and self._single and visible.position is None and not visible.since
-        if quick and not taken and len(keys) - start <= room:
-            at, found = _pair(len(keys) - start)
-            n = chains.probe_single(
-                self._head, self._low, keys.codes, valid, nulls, start, visible.limit, at, found
-            )
-            after, had = len(keys), 0
-        else:
-            at, found = _pair(room)
-            mapped = visible.position is not None
-            n, after, had = chains.probe_chains(
-                self._head, self._following.data, self._codes, self._shift is not None, self._low,
-                self._shift or np.uint64(0), keys.codes, valid, nulls, start, taken,
-                visible.position if visible.position is not None else _NO_IDS, mapped,
-                visible.since, visible.limit, at, found,
-            )
-        at, found = at[:n], found[:n]
-        equal = keys.check(at, self.columns(), found)
-        if equal is not None and not equal.all():
-            at, found = at[equal], found[equal]
-        return Found(at, found, after, had)
+        """Matches of keys[start:], at most `room` of them; the first key has had `taken` already.
 
-    def first(self, keys: Keys) -> Ids:
-        """For each key a row that has its code, else -1. The caller checks that they are equal."""
+        When all fit, they come in no particular order.
+        """
         self.extend()
-        found = np.empty(len(keys), np.int32)
-        chains.first_of(
-            self._head, self._following.data, self._codes, self._shift is not None, self._low,
-            self._shift or np.uint64(0), keys.codes,
-            NO_MASK if keys.valid is None else keys.valid, keys.valid is not None, found,
-        )
+        stop = min(len(keys), start + room)
+        at, rows = self._newest(keys, start, stop)
+        found = None
+        if not taken and stop == len(keys):
+            found = self._all(at, rows, visible, stop, room)
+        if found is None:
+            found = self._in_turn(*self._newest(keys, start, stop), visible, stop, taken, room)
+        equal = keys.check(found.at, self.columns(), found.rows)
+        if equal is not None and not equal.all():
+            return Found(found.at[equal], found.rows[equal], found.next, found.taken)
         return found
 
     def extend(self) -> None:
@@ -115,12 +97,54 @@ class Index:
         self._codes = codes
         self._following.grow(stop)
         self.n = stop
-        if self._shift is not None and stop <= len(self._head):
-            chains.link_hashed(self._head, self._following.data, codes, mask, nulls, self._shift, start, stop)
-        elif self._shift is None and self._has_places(*chains.bounds(codes, mask, nulls, start, stop)):
+        if self._slots is not None and 2 * (self._keys + stop - start) <= len(self._slots):
+            self._link_hashed(mask, nulls, start)
+        elif self._slots is None and self._has_places(*chains.bounds(codes, mask, nulls, start, stop)):
             self._link_direct(mask, nulls, start)
         else:
             self._link_anew(mask, nulls, columns[0].exact)
+
+    def _newest(self, keys: Keys, start: int, stop: int) -> tuple[Ids, Ids]:
+        """For each key that has any row, the newest."""
+        valid, nulls = (NO_MASK, False) if keys.valid is None else (keys.valid, True)
+        at, rows = np.empty(stop - start, np.int32), np.empty(stop - start, np.int32)
+        if self._slots is None:
+            n = chains.find_direct(self._head, self._low, keys.codes, valid, nulls, start, stop, at, rows)
+        else:
+            n = chains.find_hashed(
+                self._slots, self._codes, self._shift, keys.codes, valid, nulls, start, stop, at, rows
+            )
+        return at[:n], rows[:n]
+
+    def _all(self, at: Ids, rows: Ids, visible: Visible, stop: int, room: int) -> Found | None:
+        """Every row of these chains, link by link; none if they outgrow the room."""
+        position, mapped = _places(visible)
+        since, limit, going = visible.since, visible.limit, len(at)
+        if self._single:
+            n = chains.keep_visible(position, mapped, since, limit, at, rows, going)
+            return Found(at[:n], rows[:n], stop, 0)
+        size = min(room, 2 * going)
+        out_at, out_rows = np.empty(size, np.int32), np.empty(size, np.int32)
+        n = 0
+        while going:
+            if n + going > size:
+                size = min(room, 2 * size)
+                if n + going > size:
+                    return None
+                out_at, out_rows = _longer(out_at, n, size), _longer(out_rows, n, size)
+            n, going = chains.follow_all(
+                self._following.data, position, mapped, since, limit, at, rows, going, out_at, out_rows, n
+            )
+        return Found(out_at[:n], out_rows[:n], stop, 0)
+
+    def _in_turn(self, at: Ids, rows: Ids, visible: Visible, stop: int, taken: int, room: int) -> Found:
+        """As many rows of these chains as there is room for, in the order of the keys."""
+        out_at, out_rows = np.empty(room, np.int32), np.empty(room, np.int32)
+        n, chain, had = chains.follow_each(
+            self._following.data, *_places(visible), visible.since, visible.limit,
+            at, rows, len(at), taken, out_at, out_rows,
+        )
+        return Found(out_at[:n], out_rows[:n], int(at[chain]) if chain < len(at) else stop, had)
 
     def _key_codes(self, columns: list[Keyed], start: int, stop: int) -> Codes:
         if self._own is None:
@@ -136,19 +160,21 @@ class Index:
         return high < low or (low >= self._low and high < self._low + len(self._head))
 
     def _link_anew(self, mask: Mask, nulls: bool, exact: bool) -> None:
-        """Every row, old ones first, so that chains keep their order: directly if there are not too many places."""
+        """Every row, old ones first, so that chains keep their order: directly if that takes no more room."""
         low, high = chains.bounds(self._codes, mask, nulls, 0, self.n)
         places = high - low + 1
+        self._single = True
         if self._own is None and exact and places <= max(_SPARSE * self.n, _SMALL):
             # Keys that grow with time find room at the end, so that this stays rare.
             self._head = np.full(2 * places, -1, np.int32)
-            self._low, self._shift, self._single = low, None, True
+            self._low, self._slots = low, None
             self._link_direct(mask, nulls, 0)
             return
         bits = max(8, int(2 * self.n - 1).bit_length())
-        self._head = np.full(1 << bits, -1, np.int32)
+        self._slots = np.zeros(1 << bits, np.uint64)
         self._shift = np.uint64(64 - bits)
-        chains.link_hashed(self._head, self._following.data, self._codes, mask, nulls, self._shift, 0, self.n)
+        self._keys, self._head = 0, _NO_IDS
+        self._link_hashed(mask, nulls, 0)
 
     def _link_direct(self, mask: Mask, nulls: bool, start: int) -> None:
         again = chains.link_direct(
@@ -156,9 +182,23 @@ class Index:
         )
         self._single &= not again
 
+    def _link_hashed(self, mask: Mask, nulls: bool, start: int) -> None:
+        assert self._slots is not None
+        fresh, again = chains.link_hashed(
+            self._slots, self._following.data, self._codes, mask, nulls, self._shift, start, self.n
+        )
+        self._keys += fresh
+        self._single &= not again
 
-def _pair(room: int) -> tuple[Ids, Ids]:
-    return np.empty(room, np.int32), np.empty(room, np.int32)
+
+def _longer(ids: Ids, n: int, size: int) -> Ids:
+    longer = np.empty(size, np.int32)
+    longer[:n] = ids[:n]
+    return longer
+
+
+def _places(visible: Visible) -> tuple[Ids, bool]:
+    return (_NO_IDS, False) if visible.position is None else (visible.position, True)
 
 
 def _all_valid(columns: list[Keyed]) -> Mask | None:

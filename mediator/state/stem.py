@@ -33,9 +33,11 @@ class SteM:
         self.store = RowStore(relation.schema)
         self.coverage = Coverage(relation.schema)
         self.scanning = 0  # queries that a scan is bringing rows to
+        self._received: list[Landing | tuple[BindSet, Binding, Entry]] = []
         self._indexes: dict[tuple[str, ...], Index] = {}
         self._runs: dict[str, SortedRuns] = {}
-        # When each row was last sent, so that one that its site has dropped is not served as fresh.
+        # When each row was last sent, so that one that its site has dropped is not served as fresh. A bag's rows all
+        # come from one scan: nothing is kept for them.
         self._sent: Growable[np.float64] = Growable(np.float64)
 
     def index(self, fields: tuple[str, ...]) -> Index:
@@ -48,28 +50,50 @@ class SteM:
             self._runs[field] = SortedRuns(self.store, field)
         return self._runs[field]
 
+    def receive(self, landing: Landing) -> None:
+        """Rows came for it. They are stored when somebody looks."""
+        self._received.append(landing)
+
+    def promise(self, bind_set: BindSet, binding: Binding, entry: Entry) -> None:
+        """An EOT came for it: with what was received before, this is covered."""
+        self._received.append((bind_set, binding, entry))
+
+    def catch_up(self, now: float) -> None:
+        """Store and note everything received."""
+        for received in self._received:
+            if isinstance(received, Landing):
+                self.build(received, now)
+            else:
+                self.coverage.note(*received)
+        self._received.clear()
+
     def build(self, landing: Landing, now: float) -> Rows:
         """Store what is not there yet; the ids of all the rows that landed. A second build of it changes nothing."""
         if landing.ids is None:
-            landing.ids = self._merged(landing.rows, now) if self.relation.repeats else self._added(landing.rows, now)
+            landing.ids = self._merged(landing.rows, now) if self.relation.repeats else self.store.append(landing.rows)
         return landing.ids
 
     def covered(
         self, bind_set: BindSet, binding: Binding, now: float, max_age: float
     ) -> tuple[BindSet, Binding, Entry] | None:
         """The entry by which this lookup can be served from here, if it is fresh enough."""
+        self.catch_up(now)
         found = self.coverage.covering(bind_set, binding, now)
         return found if found and now - found[2].at <= max_age else None
 
     def matching(self, bind_set: BindSet, bindings: Sequence[Binding], since: Sequence[float]) -> Rows:
         """Ids of rows that have these values and were sent no earlier than `since`."""
         if not bind_set:
+            if not self.relation.repeats:
+                return range(self.store.n)
             sent = self._sent.used >= since[0]
             return range(self.store.n) if sent.all() else np.flatnonzero(sent).astype(np.int32)
         wanted = self._as_rows(bind_set, bindings)
         keys = keys_of([Part(wanted.column(f).keyed(), range(len(bindings))) for f in bind_set])
         at, rows = self._all_matches(keys, bind_set)
-        return np.unique(rows[self._sent.data[rows] >= np.asarray(since)[at]])
+        if self.relation.repeats:
+            rows = rows[self._sent.data[rows] >= np.asarray(since)[at]]
+        return np.unique(rows)
 
     def _as_rows(self, bind_set: BindSet, bindings: Sequence[Binding]) -> RowStore:
         schema = pa.schema([self.relation.schema.field(f) for f in bind_set])
@@ -89,10 +113,6 @@ class SteM:
             start, taken = found.next, found.taken
         return np.concatenate(at), np.concatenate(rows)
 
-    def _added(self, rows: pa.RecordBatch, now: float) -> range:
-        self._sent.extend(np.full(rows.num_rows, now))
-        return self.store.append(rows)
-
     def _merged(self, rows: pa.RecordBatch, now: float) -> Ids:
         """Set semantics: a row equal to a stored one in every column is that row."""
         fresh = RowStore(self.relation.schema)
@@ -105,7 +125,8 @@ class SteM:
         if len(missing):
             firsts = _first_twins(fresh, missing)
             kept = np.unique(firsts)
-            added = self._added(rows.take(pa.array(kept)), now)
+            added = self.store.append(rows.take(pa.array(kept)))
+            self._sent.grow(self.store.n)
             stored[missing] = added.start + np.searchsorted(kept, firsts).astype(np.int32)
         self._sent.data[stored] = now
         return stored

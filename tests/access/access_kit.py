@@ -1,4 +1,4 @@
-"""What the tests of access share: a wrapper of a few lines, a catalog of one relation, a scripted network, a listener."""
+"""What the tests of access share: a wrapper of a few lines, a catalog of one relation, a scripted network."""
 
 from __future__ import annotations
 
@@ -46,10 +46,14 @@ class Plain:
 
 def table(rows: Sequence[Sequence[object]]) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True)) or [(), ()]
-    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, FIELDS, strict=True)], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, FIELDS, strict=True)], schema=SCHEMA
+    )
 
 
-def page(rows: Sequence[Sequence[object]], then: Sequence[str] = (), status: int = 200, **headers: str) -> Reply:
+def page(
+    rows: Sequence[Sequence[object]], then: Sequence[str] = (), status: int = 200, **headers: str
+) -> Reply:
     body = json.dumps({"rows": rows, "then": list(then)}).encode()
     return Reply(status, {k.replace("_", "-"): v for k, v in headers.items()}, body)
 

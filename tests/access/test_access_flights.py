@@ -24,8 +24,8 @@ from access_kit import (
     steady,
     visited,
 )
-from fixtures.virtual import run
 
+from fixtures.virtual import run
 from mediator.access import Access
 from mediator.catalog.model import Catalog, Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
@@ -89,7 +89,9 @@ class TestSingleFlight:
     def test_who_joins_in_the_moment_of_a_landing_gets_it_once(self) -> None:
         async def play(access: Access) -> None:
             late, heard_late = visited(access)
-            early = access.visit(lambda event: late.ask(scan()) if isinstance(event, Arrived) and not joined else None)
+            early = access.visit(
+                lambda event: late.ask(scan()) if isinstance(event, Arrived) and not joined else None
+            )
             joined: list[int] = []
             early.ask(scan())
             await heard_late.until(lambda: bool(heard_late.events))
@@ -170,7 +172,9 @@ class TestPacking:
         async def play(access: Access) -> None:
             heard = await answered(access, lookups(1, 2, 3, 4))
             assert heard.keys == [1, 2, 4]
-            assert heard.cause.startswith("refused: the wrapper Particular of r.by_k cannot write the request")
+            assert heard.cause.startswith(
+                "refused: the wrapper Particular of r.by_k cannot write the request"
+            )
 
         played(steady(), catalog(batch_size=4, wrapper=Particular()), play)
 

@@ -7,11 +7,11 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from email.utils import format_datetime
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
-from access_kit import Listener, Plain, answered, asked_for, catalog, lookups, scan, visited
+from access_kit import Listener, Plain, answered, catalog, lookups, scan, visited
 from aiohttp import web
 
 from mediator.access import Access, HttpTransport
@@ -34,11 +34,13 @@ class Site:
         self.peak = 0
         self.disconnected = 0
         self._handler = handler
+        self._changed = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request.path_qs)
         self.inside += 1
         self.peak = max(self.peak, self.inside)
+        self._changed.set()
         try:
             return await self._handler(request)
         except asyncio.CancelledError:
@@ -46,11 +48,13 @@ class Site:
             raise
         finally:
             self.inside -= 1
+            self._changed.set()
 
     async def until(self, true: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
             while not true():
-                await asyncio.sleep(0.001)
+                self._changed.clear()
+                await self._changed.wait()
 
 
 @asynccontextmanager
@@ -177,7 +181,9 @@ class TestLookups:
 
 
 class TestFaults:
-    @pytest.mark.parametrize("fault", ["error", "reset", "truncated", "hang", "garbage", "bad gzip", "cut gzip"])
+    @pytest.mark.parametrize(
+        "fault", ["error", "reset", "truncated", "hang", "garbage", "bad gzip", "cut gzip"]
+    )
     async def test_is_asked_again(self, fault: str) -> None:
         async def faulty(request: web.Request) -> web.StreamResponse:
             return found(request) if len(site.requests) > 1 else await misbehave(fault, request)

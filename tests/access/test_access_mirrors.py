@@ -1,4 +1,4 @@
-"""Mirrors race: exploring, preferring, hedging, failing over, leaving alone and coming back. In virtual time."""
+"""Mirrors race: exploring, preferring, hedging, failing over, leaving alone. In virtual time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from access_kit import Scripted, answered, catalog, lookups, page, rows_for, scan, status, visited
-from fixtures.virtual import run
 
+from fixtures.virtual import run
 from mediator.access import Access
 from mediator.access.breaker import State
 from mediator.catalog.model import Catalog, Mirror, Source
@@ -19,7 +19,6 @@ from mediator.errors import Unreachable
 from mediator.flow.events import Cancel
 
 A, B = Source("a"), Source("b")
-Latencies = dict[str, Callable[[], float]]
 
 
 def network_of(**latencies: float | Callable[[], float]) -> Scripted:

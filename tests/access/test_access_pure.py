@@ -168,15 +168,37 @@ class TestBackoff:
 
 @pytest.mark.parametrize(
     "address",
-    """127.0.0.1 127.255.255.254 10.0.0.1 172.16.0.1 192.168.1.1 169.254.169.254 100.64.0.1 0.0.0.0 255.255.255.255
-    224.0.0.1 ::1 :: fe80::1 fc00::1 fd00:ec2::254 ff02::1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 64:ff9b::a00:1
-    2002:7f00:1:: 2001:0:4136:e378:8000:63bf:80ff:fffe""".split(),
+    [
+        "127.0.0.1",
+        "127.255.255.254",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "255.255.255.255",
+        "224.0.0.1",
+        "::1",
+        "::",
+        "fe80::1",
+        "fc00::1",
+        "fd00:ec2::254",
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:7f00:1::",
+        "2001:0:4136:e378:8000:63bf:80ff:fffe",
+    ],
 )
 def test_private_addresses(address: str) -> None:
     assert not is_public(ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:8.8.8.8", "64:ff9b::808:808"])
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:8.8.8.8", "64:ff9b::808:808"]
+)
 def test_public_addresses(address: str) -> None:
     assert is_public(ip_address(address))
 

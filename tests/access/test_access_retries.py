@@ -1,4 +1,4 @@
-"""What is asked again, when, and what is not; pages without end; replies that cannot be read. In virtual time."""
+"""What is asked again, when, and what is not; endless pages; unreadable replies. In virtual time."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from access_kit import Listener, Plain, Scripted, answered, catalog, in_turn, lookups, page, scan, status, steady
-from fixtures.virtual import run
+from access_kit import (
+    Listener,
+    Plain,
+    Scripted,
+    answered,
+    catalog,
+    in_turn,
+    lookups,
+    page,
+    scan,
+    status,
+    steady,
+)
 
+from fixtures.virtual import run
 from mediator.access import Access
 from mediator.catalog.model import Catalog, Mirror, Source
 from mediator.catalog.wrapper import Page, Reply, Request
@@ -105,7 +117,9 @@ class TestRetryAfter:
             async with Access(catalog(Source("site", deadline=10.0)), transport=network) as access:
                 told = await answered(access, lookups(1))
                 assert told.cause == "rate limited: r.by_k at site: 429 Too Many Requests"
-                assert asyncio.get_running_loop().time() == 0.0, "it is known at once that it would be too late"
+                assert asyncio.get_running_loop().time() == 0.0, (
+                    "it is known at once that it would be too late"
+                )
                 await answered(access, lookups(2))
                 assert len(network.sent) == 2, "and the others find out for themselves"
 
@@ -161,7 +175,9 @@ class TestGarbage:
     def test_a_wrapper_that_fails_is_named(self) -> None:
         network = in_turn(Reply(200, {}, b"[]"))
         told = heard(network, catalog(), lookups(1))
-        assert told.cause.startswith("unreadable: r.by_k at site: the wrapper Plain of r.by_k cannot read the reply")
+        assert told.cause.startswith(
+            "unreadable: r.by_k at site: the wrapper Plain of r.by_k cannot read the reply"
+        )
         assert "TypeError" in told.cause
 
     def test_a_changed_schema_is_final(self) -> None:
@@ -252,7 +268,10 @@ class TestPages:
 
         network = Scripted(reply)
         told = heard(network, catalog(max_pages=7), scan())
-        assert told.cause == "endless: r.scan at site: it has more than 7 pages, which is as many as max_pages allows"
+        assert (
+            told.cause
+            == "endless: r.scan at site: it has more than 7 pages, which is as many as max_pages allows"
+        )
         assert len(told.rows) == len(network.sent) == 7
 
 

@@ -21,6 +21,7 @@ from tests.any_route.drawing import Case, draw
 from tests.any_route.sources import Sources
 
 Row = tuple[object, ...]
+_MOST_ANSWERS = 2_000  # where each answer may be a batch of its own, more of them only take longer
 _PATIENCE = 200_000  # turns; a case that needs more is taken not to end
 
 
@@ -59,7 +60,8 @@ def search(seed: int, effort: Effort) -> None:
     random = Random(seed + 1)
     sources = Sources(case.catalog.relations, case.tables, case.failing, random)
     house = House(lambda: sources.now)
-    waiting = [r for s in case.statements if (r := _prepared(case, s, house, random, effort))]
+    sensible = [s for s in case.statements if _size(s, case.tables) <= _MOST_ANSWERS]
+    waiting = [r for s in sensible if (r := _prepared(case, s, house, random, effort))]
     running: list[Running] = []
     turns = 0
     while waiting or not all(r.eddy.finished for r in running):
@@ -157,6 +159,11 @@ def _without(
         rows = [r for r in kept[relation].to_pylist() if any(r[f] != v for f, v in bound.items())]
         kept[relation] = pa.Table.from_pylist(rows, schema=kept[relation].schema)
     return kept
+
+
+def _size(statement: str, tables: dict[str, pa.Table]) -> int:
+    ((size,),) = _answers(f"SELECT count(*) FROM (SELECT * FROM ({statement}) LIMIT {_MOST_ANSWERS + 1})", tables)
+    return int(str(size))
 
 
 def _answers(statement: str, tables: dict[str, pa.Table]) -> Counter[Row]:

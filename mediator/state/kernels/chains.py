@@ -1,7 +1,8 @@
-"""Chained indexes: `head` names the newest row of a chain, `following` the next older one, -1 the end.
+"""Chained indexes: each key has a chain of rows, from new to old; `following` names the next one, -1 the end.
 
-In a direct index a chain is a key, found by `code - low`. In a hashed one it is a bucket, found by the high bits of
-the code's product with an odd constant. A chain runs from new rows to old.
+The newest row of a key is found in one of two ways. A direct index has a place for every code from `low` on. A hashed one
+has slots, probed one after another from the code's home: each holds 32 bits of the code's hash above the row's number
+plus one, so that other keys are passed over without a look at their rows. An empty slot is 0.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from numpy.typing import NDArray
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+Slots = NDArray[np.uint64]
 
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def bucket(code: np.int64, shift: np.uint64) -> np.int64:
-    return np.int64((np.uint64(code) * _SPREAD) >> shift)
+_LOW = np.uint64(0xFFFFFFFF)
+_TAG = np.uint64(32)
+_ONE = np.uint64(1)
 
 
 @njit(nogil=True, cache=True)
@@ -47,103 +47,163 @@ def link_direct(
     for row in range(start, stop):
         if nulls and not valid[row]:
             continue
-        slot = codes[row] - low
-        first = head[slot]
+        place = codes[row] - low
+        first = head[place]
         following[row] = first
-        head[slot] = row
+        head[place] = row
         again |= first >= 0
     return again
 
 
 @njit(nogil=True, cache=True)
 def link_hashed(
-    head: Ids, following: Ids, codes: Codes, valid: Mask, nulls: bool, shift: np.uint64, start: int, stop: int
-) -> None:
-    """Put rows [start, stop) at the front of their buckets' chains."""
+    slots: Slots, following: Ids, codes: Codes, valid: Mask, nulls: bool, shift: np.uint64, start: int, stop: int
+) -> tuple[int, bool]:
+    """Put rows [start, stop) at the front of their chains; how many keys are new, and whether any had a row already.
+
+    There must be empty slots.
+    """
+    fresh = 0
+    again = False
+    last = len(slots) - 1
     for row in range(start, stop):
         if nulls and not valid[row]:
             continue
-        slot = bucket(codes[row], shift)
-        following[row] = head[slot]
-        head[slot] = row
+        code = codes[row]
+        spread = np.uint64(code) * _SPREAD
+        tag = spread & _LOW
+        slot = np.int64(spread >> shift)
+        following[row] = -1
+        while True:
+            entry = slots[slot]
+            if entry == 0:
+                fresh += 1
+                break
+            if entry >> _TAG == tag:
+                first = np.int64(entry & _LOW) - 1
+                if codes[first] == code:
+                    following[row] = first
+                    again = True
+                    break
+            slot = slot + 1 if slot < last else 0
+        slots[slot] = tag << _TAG | np.uint64(row + 1)
+    return fresh, again
 
 
 @njit(nogil=True, cache=True)
-def probe_single(
-    head: Ids, low: int, wanted: Codes, valid: Mask, nulls: bool, start: int,
-    limit: int, at: Ids, found: Ids,
+def find_direct(
+    head: Ids, low: int, wanted: Codes, valid: Mask, nulls: bool, start: int, stop: int, at: Ids, rows: Ids
 ) -> int:
-    """Probe a direct index whose chains hold one row each and whose rows are seen in order. Returns the matches."""
+    """The newest row of each of wanted[start:stop] that has one, as pairs; returns how many."""
     n = 0
     size = np.uint64(len(head))
-    for i in range(start, len(wanted)):
-        slot = np.uint64(wanted[i] - low)
-        if slot < size and not (nulls and not valid[i]):
-            row = head[np.int64(slot)]
-            at[n] = i
-            found[n] = row
-            n += (row >= 0) & (row < limit)
+    for i in range(start, stop):
+        place = np.uint64(wanted[i] - low)
+        row = head[np.int64(place)] if place < size else np.int32(-1)
+        at[n] = i
+        rows[n] = row
+        n += (row >= 0) & (not nulls or valid[i])
     return n
 
 
 @njit(nogil=True, cache=True)
-def probe_chains(
-    head: Ids, following: Ids, codes: Codes, hashed: bool, low: int, shift: np.uint64,
-    wanted: Codes, valid: Mask, nulls: bool, start: int, taken: int,
-    position: Ids, mapped: bool, since: int, limit: int, at: Ids, found: Ids,
-) -> tuple[int, int, int]:
-    """Matches of wanted[start:], the first of which has already had `taken` of its own.
-
-    A row counts when the query has seen it at a position in [since, limit). Returns how many were found, the
-    first probe that is not finished (the length, when all are), and how many that one has had by now.
-    """
+def find_hashed(
+    slots: Slots, codes: Codes, shift: np.uint64, wanted: Codes, valid: Mask, nulls: bool, start: int, stop: int,
+    at: Ids, rows: Ids,
+) -> int:
+    """The same in slots. Some keys' first slots are loaded together, so that the memory is kept busy."""
     n = 0
-    size = np.uint64(len(head))
-    room = len(at)
-    for i in range(start, len(wanted)):
-        if nulls and not valid[i]:
-            taken = 0
-            continue
-        code = wanted[i]
-        if hashed:
-            row = head[bucket(code, shift)]
-        else:
-            slot = np.uint64(code - low)
-            row = head[np.int64(slot)] if slot < size else np.int32(-1)
-        had = 0
-        while row >= 0:
-            if not hashed or codes[row] == code:
-                p = position[row] if mapped else row
-                if p < limit and p >= since:
-                    had += 1
-                    if had > taken:
-                        if n == room:
-                            return n, i, had - 1
+    last = len(slots) - 1
+    block = 64
+    entries = np.empty(block, np.uint64)
+    for first in range(start, stop, block):
+        count = min(block, stop - first)
+        for k in range(count):
+            entries[k] = slots[np.int64(np.uint64(wanted[first + k]) * _SPREAD >> shift)]
+        for k in range(count):
+            i = first + k
+            if nulls and not valid[i]:
+                continue
+            entry = entries[k]
+            if entry == 0:
+                continue
+            code = wanted[i]
+            spread = np.uint64(code) * _SPREAD
+            tag = spread & _LOW
+            slot = np.int64(spread >> shift)
+            while entry != 0:
+                if entry >> _TAG == tag:
+                    row = np.int64(entry & _LOW) - 1
+                    if codes[row] == code:
                         at[n] = i
-                        found[n] = row
+                        rows[n] = row
                         n += 1
-            row = following[row]
-        taken = 0
-    return n, len(wanted), 0
+                        break
+                slot = slot + 1 if slot < last else 0
+                entry = slots[slot]
+    return n
 
 
 @njit(nogil=True, cache=True)
-def first_of(
-    head: Ids, following: Ids, codes: Codes, hashed: bool, low: int, shift: np.uint64,
-    wanted: Codes, valid: Mask, nulls: bool, found: Ids,
-) -> None:
-    """For each wanted code the newest row that has it, else -1."""
-    size = np.uint64(len(head))
-    for i in range(len(wanted)):
-        found[i] = -1
-        if nulls and not valid[i]:
-            continue
-        code = wanted[i]
-        if hashed:
-            row = head[bucket(code, shift)]
-            while row >= 0 and codes[row] != code:
-                row = following[row]
-        else:
-            slot = np.uint64(code - low)
-            row = head[np.int64(slot)] if slot < size else np.int32(-1)
-        found[i] = row
+def keep_visible(position: Ids, mapped: bool, since: int, limit: int, at: Ids, rows: Ids, count: int) -> int:
+    """Of `count` pairs those whose row the query has seen at a position in [since, limit), moved to the front."""
+    n = 0
+    for k in range(count):
+        i, row = at[k], rows[k]
+        p = position[row] if mapped else row
+        at[n] = i
+        rows[n] = row
+        n += (p < limit) & (p >= since)
+    return n
+
+
+@njit(nogil=True, cache=True)
+def follow_all(
+    following: Ids, position: Ids, mapped: bool, since: int, limit: int,
+    at: Ids, rows: Ids, count: int, out_at: Ids, out_rows: Ids, n: int,
+) -> tuple[int, int]:
+    """One link of each of `count` chains: visible rows go to `out`, what follows stays in `at` and `rows`.
+
+    Returns how many are out now, and how many chains go on.
+    """
+    left = 0
+    for k in range(count):
+        i, row = at[k], rows[k]
+        p = position[row] if mapped else row
+        out_at[n] = i
+        out_rows[n] = row
+        n += (p < limit) & (p >= since)
+        after = following[row]
+        at[left] = i
+        rows[left] = after
+        left += after >= 0
+    return n, left
+
+
+@njit(nogil=True, cache=True)
+def follow_each(
+    following: Ids, position: Ids, mapped: bool, since: int, limit: int,
+    at: Ids, rows: Ids, count: int, taken: int, out_at: Ids, out_rows: Ids,
+) -> tuple[int, int, int]:
+    """One chain after the other, until the room is used up; the first has had `taken` of its rows already.
+
+    Returns how many rows are out, which chain is not finished (`count`, when all are), and how many it has had.
+    """
+    n = 0
+    room = len(out_at)
+    for k in range(count):
+        row = rows[k]
+        had = 0
+        while row >= 0:
+            p = position[row] if mapped else row
+            if p < limit and p >= since:
+                had += 1
+                if had > taken:
+                    if n == room:
+                        return n, k, had - 1
+                    out_at[n] = at[k]
+                    out_rows[n] = row
+                    n += 1
+            row = following[row]
+        taken = 0
+    return n, count, 0

@@ -1,0 +1,68 @@
+"""A verdict in words, one line per alias and more where there is a choice."""
+
+from __future__ import annotations
+
+from mediator.binding.advice import called
+from mediator.binding.model import Input, Provider, Verdict
+from mediator.query.model import Block
+
+
+def explain(block: Block, verdict: Verdict) -> list[str]:
+    """Lines for people: who provides each alias, what else could, and what will cost many calls."""
+    if block.never:
+        return ["a condition is never true: no answers, and nothing is asked"]
+    lines = []
+    for number in verdict.order:
+        chosen = verdict.chosen[number]
+        lines.append(f"{called(block.aliases[number])}: {described(block, chosen)}")
+        lines += [f"  or {described(block, p)}" for p in verdict.providers[number] if p != chosen]
+        lines += _warning(block, chosen)
+    return lines
+
+
+def described(block: Block, provider: Provider) -> str:
+    """`index by_isbn, isbn from b.isbn, 20 bindings per request`."""
+    method = provider.method
+    if method.wrapper is None and not method.mirrors and method.kind == "scan":
+        return "given" if block.aliases[provider.alias].relation.literal is not None else "from an earlier stage"
+    parts = [f"{method.kind} {method.name}", *(_input(block, i) for i in provider.inputs)]
+    if method.batch_size > 1:
+        parts.append(f"{method.batch_size} bindings per request")
+    if len(method.mirrors) > 1:
+        parts.append(f"{len(method.mirrors)} mirrors")
+    return ", ".join(parts)
+
+
+def _input(block: Block, given: Input) -> str:
+    if given.column is None:
+        return f"{given.field} = {given.constant!r}"
+    return f"{given.field} from {block.aliases[given.column.alias].name}.{given.column.field}"
+
+
+def _warning(block: Block, provider: Provider) -> list[str]:
+    """Inputs from tables that nothing else joins: all their pairs will be asked."""
+    sources = [a.number for a in block.aliases if provider.depends >> a.number & 1]
+    groups = _groups(block, provider.alias)
+    apart = {groups[s] for s in sources}
+    if len(apart) < 2:
+        return []
+    names = " and ".join(called(block.aliases[s]) for s in sources)
+    return [f"  warning: nothing joins {names}, so every combination of their rows will be asked for"]
+
+
+def _groups(block: Block, without: int) -> list[int]:
+    """Per alias the least alias that it is connected with, not counting connections through one of them."""
+    group = list(range(len(block.aliases)))
+
+    def connect(aliases: set[int]) -> None:
+        joined = {group[a] for a in aliases - {without}}
+        for number, mine in enumerate(group):
+            if mine in joined:
+                group[number] = min(joined)
+
+    for equal in block.classes:
+        if equal.constant is None:
+            connect({c.alias for c in equal.columns})
+    for predicate in block.predicates:
+        connect({c.alias for c in predicate.reads})
+    return group

@@ -1,0 +1,160 @@
+"""Above the eddy: a block's answers become the query's, batch by batch where SQL allows it.
+
+A finisher runs one `SqlStage`. It is fed the rows of the stages that it reads, in any order, and gives result batches
+back; what it cannot give yet it gives at the end. DuckDB does the work. Nothing here waits, and nothing is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import duckdb
+import pyarrow as pa
+
+from mediator.errors import TypeMismatch
+from mediator.query import duck
+from mediator.query.model import SqlStage
+
+# Rows that a running top k gathers before it forgets those that are out.
+_PRUNE_AT = 8192
+
+
+class Finisher(Protocol):
+    """Runs one stage."""
+
+    @property
+    def done(self) -> bool:
+        """Whether no more rows can change the answer: LIMIT is reached, so stop asking."""
+        ...
+
+    def feed(self, read: str, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Takes rows of a stage that is read; gives the final answer rows that follow from them."""
+        ...
+
+    def end(self) -> list[pa.RecordBatch]:
+        """All has been fed: the answer rows that are still owed."""
+        ...
+
+    def snapshot(self) -> pa.Table | None:
+        """The answer as it would be were this all; none where every row given so far is final."""
+        ...
+
+
+def finisher(stage: SqlStage, schemas: Mapping[str, pa.Schema]) -> Finisher:
+    """A new run of a stage; `schemas` are those of the stages that it reads."""
+    return Streaming(stage) if stage.rowwise else Gathering(stage, schemas)
+
+
+class Streaming:
+    """A rowwise stage: each batch is projected by itself, told apart from earlier rows, and cut to LIMIT."""
+
+    def __init__(self, stage: SqlStage) -> None:
+        self._stage = stage
+        self._to_skip = stage.offset
+        self._to_give = stage.limit
+        self._seen: set[bytes] = set()
+
+    @property
+    def done(self) -> bool:
+        return self._to_give == 0
+
+    def feed(self, read: str, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        if self.done or not batch.num_rows:
+            return []
+        table = pa.Table.from_batches([batch])
+        if self._stage.sql:
+            table = _answer(self._stage, {read: table})
+        if self._stage.distinct:
+            table = self._unseen(table)
+        return _batches(self._cut(table), self._stage)
+
+    def end(self) -> list[pa.RecordBatch]:
+        return []
+
+    def snapshot(self) -> pa.Table | None:
+        return None
+
+    def _unseen(self, table: pa.Table) -> pa.Table:
+        """The rows that were never given; rows are equal as SQL's DISTINCT has it."""
+        columns = ", ".join(f"c{n}, 'ASC NULLS LAST'" for n in range(table.num_columns))
+        numbered = table.rename_columns([f"c{n}" for n in range(table.num_columns)])
+        keys = duck.run(f"SELECT create_sort_key({columns}) AS k FROM t", {"t": numbered})["k"].to_pylist()
+        fresh = []
+        for position, key in enumerate(keys):
+            if key not in self._seen:
+                self._seen.add(key)
+                fresh.append(position)
+        return table.take(pa.array(fresh, pa.int64()))
+
+    def _cut(self, table: pa.Table) -> pa.Table:
+        skipped = min(self._to_skip, table.num_rows)
+        self._to_skip -= skipped
+        table = table.slice(skipped)
+        if self._to_give is None:
+            return table
+        table = table.slice(0, self._to_give)
+        self._to_give -= table.num_rows
+        return table
+
+
+class Gathering:
+    """A stage that needs all of its rows: sorts, groups, sets, outer joins. It can be asked for its state meanwhile."""
+
+    def __init__(self, stage: SqlStage, schemas: Mapping[str, pa.Schema]) -> None:
+        self._stage = stage
+        self._tables = {name: schemas[name].empty_table() for name in stage.reads}
+        self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in stage.reads}
+
+    @property
+    def done(self) -> bool:
+        return False
+
+    def feed(self, read: str, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        self._waiting[read].append(batch)
+        if self._stage.prune and sum(b.num_rows for b in self._waiting[read]) >= _PRUNE_AT:
+            self._prune(read)
+        return []
+
+    def end(self) -> list[pa.RecordBatch]:
+        return _batches(_answer(self._stage, self._gathered()), self._stage)
+
+    def snapshot(self) -> pa.Table | None:
+        return _as(_answer(self._stage, self._gathered()), self._stage.schema)
+
+    @property
+    def held(self) -> int:
+        """Rows in memory."""
+        return sum(t.num_rows for t in self._gathered().values())
+
+    def _gathered(self) -> dict[str, pa.Table]:
+        for name, batches in self._waiting.items():
+            if batches:
+                fed = pa.Table.from_batches(batches)
+                self._tables[name] = pa.concat_tables([self._tables[name], fed.cast(self._tables[name].schema)])
+                batches.clear()
+        return self._tables
+
+    def _prune(self, read: str) -> None:
+        self._tables[read] = _run(self._stage.prune, self._gathered()).cast(self._tables[read].schema)
+
+
+def _answer(stage: SqlStage, tables: Mapping[str, pa.Table]) -> pa.Table:
+    return _run(stage.sql, tables)
+
+
+def _run(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+    try:
+        return duck.run(sql, tables)
+    except duckdb.Error as error:
+        raise TypeMismatch(duck.fault(error).message) from None
+
+
+def _batches(table: pa.Table, stage: SqlStage) -> list[pa.RecordBatch]:
+    return [b for b in _as(table, stage.schema).to_batches() if b.num_rows]
+
+
+def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Under the promised names and types; equal names, which DuckDB may give, are told apart by the schema."""
+    renamed = table.rename_columns(schema.names)
+    return renamed if renamed.schema == schema else renamed.cast(schema)

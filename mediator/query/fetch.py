@@ -1,0 +1,349 @@
+"""One FROM clause, fetched: which blocks bring its rows, and how DuckDB joins what they bring.
+
+- The inner-joined part becomes a block, with every condition on it that has no sub-query.
+- A LEFT JOIN's right side becomes a block that joins the distinct values of what is there already (a *frame*) with the
+  right side's relations, under the conditions that tie them. What it brings holds every row that can match, each once
+  (row ids tell), and DuckDB does the outer join over it.
+- A correlated sub-query's FROM is fetched in the same way: its frames are the FROM clauses around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from mediator.query.blocks import engine_relation, output_name, row_name, write_block
+from mediator.query.drafts import Draft, Unit
+from mediator.query.joins import Full, Inner, Leaf, Left, Tree, Widen, sources_of, steps_of
+from mediator.query.pieces import Part, Piece
+from mediator.query.scope import column_of
+from mediator.query.standing import all_stand
+from mediator.query.subqueries import free_names, pushed, reachable
+from mediator.query.trees import Name, has_subquery, is_volatile, name_of, names_in, plain, sources_in
+from mediator.query.types import family
+
+if TYPE_CHECKING:
+    from mediator.query.plan import Planner
+
+
+class Fetch:
+    """Fetches one tree. After `run`, `left` holds the conditions that are still to be applied above."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        node: exp.Expr,
+        tree: Tree,
+        where: Sequence[exp.Expr],
+        frames: Sequence[Piece] = (),
+        ties: Sequence[exp.Expr] = (),
+        read: Sequence[Name] = (),
+    ) -> None:
+        self.planner = planner
+        self.names = planner.names
+        self.frames = list(frames)
+        self.own = sources_of(tree)
+        self.steps = steps_of(tree)
+        self.open: list[exp.Expr] = []  # conditions that a block may take over
+        self.kept: list[exp.Expr] = []  # conditions that stay: they have sub-queries, or read the frames
+        for conjunct in [*where, *self.steps.filters]:
+            mine = not has_subquery(conjunct) and sources_in(conjunct) <= self.own
+            (self.open if mine else self.kept).append(conjunct)
+        self.ties = [*ties, *(c for c in self.kept if not has_subquery(c) and self.own & sources_in(c))]
+        self.read = {*read, *names_in(node), *self._read_by_joins(tree), *self._read_by_laterals()}
+
+    @property
+    def left(self) -> list[exp.Expr]:
+        return [*self.open, *self.kept]
+
+    def run(self) -> Piece:
+        early, late = self._order()
+        units = {leaf: self._unit(leaf) for leaf in early}
+        ready = [u for u in units.values() if u is not None]
+        piece = self._block(ready) if ready else Piece()
+        for leaf in early:
+            if units[leaf] is None:
+                piece = self._inline(piece, leaf)
+        for step in late:
+            piece = self._widen(piece, step) if isinstance(step, Widen) else self._later(piece, step)
+        return piece
+
+    # What is read above, and in which order things are fetched
+
+    def _read_by_joins(self, tree: Tree) -> set[Name]:
+        if isinstance(tree, Leaf):
+            return set()
+        read = self._read_by_joins(tree.left) | self._read_by_joins(tree.right)
+        if isinstance(tree, Inner):
+            return read
+        right = sources_of(tree.right) if isinstance(tree, Left) else set[str]()
+        cross = [c for c in tree.on if not _local(c, right)]
+        return read | {n for c in cross for n in names_in(c)}
+
+    def _read_by_laterals(self) -> set[Name]:
+        queries = [self.names.sources[s].query for s in self.own]
+        return {n for q in queries if q is not None for n in free_names(self.names, q)}
+
+    def _order(self) -> tuple[list[Leaf | Full], list[Leaf | Full | Widen]]:
+        """Inner items go first where what joins them does not need an outer join's columns."""
+        items = self.steps.items
+        first = next((n for n, i in enumerate(items) if isinstance(i, Widen)), len(items))
+        early = [i for i in items[:first] if not isinstance(i, Widen)]
+        late: list[Leaf | Full | Widen] = []
+        nullable = {s for i in items if isinstance(i, Widen) for s in sources_of(i.tree)}
+        for item in items[first:]:
+            if isinstance(item, Widen) or self._needs(item, early, nullable):
+                late.append(item)
+            else:
+                early.append(item)
+        return early, late
+
+    def _needs(self, item: Leaf | Full, early: list[Leaf | Full], nullable: set[str]) -> bool:
+        mine, there = sources_of(item), {s for e in early for s in sources_of(e)}
+        about = [sources_in(c) for c in self.open if sources_in(c) & mine]
+        tied = any(s <= mine | there and s & there for s in about)
+        return not tied and any(s & nullable for s in about)
+
+    # Units
+
+    def _unit(self, item: Leaf | Full) -> Unit | None:
+        if isinstance(item, Full):
+            return self._as_unit(self._full(item))
+        source = self.names.sources[item.source]
+        if source.relation is None:
+            return self.planner.derived(source)
+        columns = {(source.id, c): c for c in source.columns}
+        return Unit(source.id, source.relation, columns, source.position)
+
+    def _as_unit(self, piece: Piece) -> Unit:
+        """What is there already, as one table to be joined in a block."""
+        wanted = [n for n in piece.columns if n in self.read or any(n in names_in(c) for c in self.left)]
+        stage = piece.stage()
+        if stage is None:
+            stage = self.planner.stages.add_sql(piece.everything(wanted)).name
+            columns = {n: output_name(n) for n in wanted}
+        else:
+            columns = {n: piece.columns[n][1] for n in piece.columns}
+        return Unit(stage, engine_relation(stage, self.planner.stages.schema(stage)), columns)
+
+    def _full(self, item: Full) -> Piece:
+        sides = []
+        for tree in (item.left, item.right):
+            read = self.read | {n for c in [*item.on, *self.left] for n in names_in(c)}
+            fetch = Fetch(self.planner, exp.null(), tree, [], self.frames, [], list(read))
+            sides.append((fetch.run(), fetch.left))
+        (left, _), (right, rest) = sides
+        for conjunct in item.on:
+            self.planner.nested(conjunct, [])
+        assert not rest
+        return left.widened("FULL", right, item.on)
+
+    # Blocks
+
+    def _block(self, units: list[Unit]) -> Piece:
+        covered = {n[0] for u in units for n in u.columns}
+        taken = [c for c in self.open if sources_in(c) <= covered]
+        self.open = [c for c in self.open if c not in taken]
+        extra, joined = self._semi_joins(units)
+        frames, tied = self._framed(units, covered)
+        wanted = self._wanted(units)
+        rows = range(len(units)) if frames else ()
+        block = write_block(
+            [*units, *extra, *frames], [*taken, *joined, *tied], wanted, rows, self.names.sql
+        )
+        stage = self.planner.stages.add_block(block).name
+        if frames:
+            stage = self._once(stage, wanted, [row_name(u) for u in units])
+        return Piece([Part("", _table(stage), [])], {n: (stage, output_name(n)) for n in wanted})
+
+    def _wanted(self, units: list[Unit]) -> list[Name]:
+        live = {*self.read, *(n for c in self.left for n in names_in(c))}
+        return [n for u in units for n in u.columns if n in live]
+
+    def _once(self, stage: str, wanted: list[Name], rows: list[str]) -> str:
+        """Each row that several bindings brought, once."""
+        items: list[exp.Expr] = [exp.to_identifier(output_name(n), quoted=True) for n in wanted]
+        select = exp.Select(
+            expressions=[exp.column(i) for i in items] or [exp.alias_(exp.Literal.number(1), "one")],
+            distinct=exp.Distinct(
+                on=exp.Tuple(expressions=[exp.column(exp.to_identifier(r, quoted=True)) for r in rows])
+            ),
+            from_=exp.From(this=_table(stage)),
+        )
+        return self.planner.stages.add_sql(select).name
+
+    # Frames: what is known already, to fetch by
+
+    def _framed(self, units: list[Unit], covered: set[str]) -> tuple[list[Unit], list[exp.Expr]]:
+        """The frames to join with, and the conditions to join them under."""
+        usable = [c for c in self.ties if covered & sources_in(c) and self._in_reach(c, covered)]
+        alone = [c for c in usable if sources_in(c) <= covered]
+        tied = [c for c in usable if c not in alone]
+        indexed = any(m.kind == "index" for u in units for m in u.relation.methods)
+        if not indexed or not any(isinstance(c, exp.EQ) for c in tied):
+            return [], alone
+        needed = {n for c in tied for n in names_in(c) if n[0] not in covered}
+        found = [u for f in self.frames if (u := self._frame(f, needed)) is not None]
+        return found, [*alone, *tied]
+
+    def _in_reach(self, conjunct: exp.Expr, covered: set[str]) -> bool:
+        known = {n for f in self.frames if not self._is_open(f) for n in f.columns}
+        simple = not (is_volatile(conjunct) or has_subquery(conjunct))
+        return simple and all(n[0] in covered or n in known for n in names_in(conjunct))
+
+    def _is_open(self, frame: Piece) -> bool:
+        """Whether a frame itself reads from outside, and so cannot be a stage."""
+        inside = {n[0] for n in frame.columns}
+        queries = [p.item for p in frame.parts if not isinstance(p.item, exp.Table)]
+        return any(n[0] not in inside for q in queries for n in free_names(self.names, q))
+
+    def _frame(self, frame: Piece, needed: set[Name]) -> Unit | None:
+        wanted = [n for n in frame.columns if n in needed]
+        if not wanted:
+            return None
+        stage = self.planner.stages.add_sql(frame.distinct(wanted), "frame")
+        columns = {n: output_name(n) for n in wanted}
+        return Unit(stage.name, engine_relation(stage.name, stage.schema), columns)
+
+    # IN (SELECT ...): joined, so that what it finds can be looked up
+
+    def _semi_joins(self, units: list[Unit]) -> tuple[list[Unit], list[exp.Expr]]:
+        extra: list[Unit] = []
+        joined: list[exp.Expr] = []
+        for conjunct in list(self.kept):
+            found = self._semi_join(units, conjunct)
+            if found is not None:
+                self.kept.remove(conjunct)
+                extra.append(found[0])
+                joined += found[1]
+        return extra, joined
+
+    def _semi_join(self, units: list[Unit], conjunct: exp.Expr) -> tuple[Unit, list[exp.Expr]] | None:
+        query = conjunct.args.get("query") if isinstance(conjunct, exp.In) else None
+        covered = {n[0] for u in units for n in u.columns}
+        if query is None or free_names(self.names, query):
+            return None
+        left = conjunct.this
+        sides = left.expressions if isinstance(left, exp.Tuple) else [left]
+        if has_subquery(left) or is_volatile(left) or not all(names_in(s) for s in sides):
+            return None
+        if not sources_in(left) <= covered:
+            return None
+        mark = len(self.planner.stages.done)
+        unit = self._distinct_rows(query)
+        if all_stand(self.planner.stages.done[mark:]) and self._same_types(units, sides, unit):
+            pairs = zip(sides, unit.columns, strict=True)
+            return unit, [exp.EQ(this=s, expression=column_of(*n)) for s, n in pairs]
+        self.planner.forget(mark)
+        return None
+
+    def _distinct_rows(self, query: exp.Expr) -> Unit:
+        """A sub-query's distinct rows without NULL, as a table to be joined with."""
+        from mediator.query.clones import cloned
+
+        body = cloned(self.names, query)
+        self.planner.query(body)
+        inner = body if isinstance(body, exp.Subquery) else exp.Subquery(this=body)
+        given = self.planner.stages.shape_of(body)
+        alias = self.names.fresh("found")
+        columns = [exp.to_identifier(f"v{n}", quoted=True) for n in range(len(given))]
+        table = exp.Subquery(
+            this=inner.this if not _modified(inner) else inner,
+            alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns),
+        )
+        tests: list[exp.Expr] = [exp.Not(this=exp.Is(this=exp.column(c.copy()), expression=exp.null())) for c in columns]
+        select = exp.Select(
+            expressions=[exp.column(c.copy()) for c in columns],
+            distinct=exp.Distinct(),
+            from_=exp.From(this=table),
+            where=exp.Where(this=exp.and_(*tests)),
+        )
+        stage = self.planner.stages.add_sql(select, "found")
+        return Unit(
+            stage.name,
+            engine_relation(stage.name, stage.schema),
+            {(stage.name, c.name): c.name for c in columns},
+        )
+
+    def _same_types(self, units: list[Unit], sides: list[exp.Expr], found: Unit) -> bool:
+        """Only then are distinct values still distinct where they are compared."""
+        draft = Draft(list(units), self.names.sql)
+        for side, column in zip(sides, found.relation.schema, strict=True):
+            if plain(side) is not None:
+                kind = draft.type_of(draft.where[name_of(plain(side))])
+            else:
+                aliases = draft.aliases_in(side)
+                if len(aliases) != 1:
+                    return False
+                kind = draft.type_of_expression(side, aliases.pop())
+            if family(kind) != family(column.type):
+                return False
+        return True
+
+    # What cannot be part of a block
+
+    def _inline(self, piece: Piece, item: Leaf | Full, kind: str = "INNER", on: Sequence[exp.Expr] = ()) -> Piece:
+        """A derived table that needs what is there already: it stays a sub-query, fetched by that."""
+        assert isinstance(item, Leaf)
+        source = self.names.sources[item.source]
+        alias = exp.TableAlias(
+            this=exp.to_identifier(source.id, quoted=True),
+            columns=[exp.to_identifier(c, quoted=True) for c in source.columns],
+        )
+        if source.cte is not None and source.cte in self.planner.looping:
+            table: exp.Expr = exp.Table(this=exp.to_identifier(source.cte.name, quoted=True), alias=alias)
+        else:
+            table = exp.Subquery(this=self._fetched_body(piece, item.source), alias=alias)
+        here = {(source.id, c): (source.id, c) for c in source.columns}
+        part = Part(kind if piece.parts else "", table, list(on))
+        return Piece([*piece.parts, part], {**piece.columns, **here})
+
+    def _fetched_body(self, piece: Piece, id: str) -> exp.Expr:
+        source = self.names.sources[id]
+        body = self.planner.body(source)
+        values = {
+            (id, c): v for c, v in zip(source.columns, reachable(body), strict=False) if v is not None
+        }
+        ties = []
+        for conjunct in [*self.open, *self.ties]:
+            about = {n for n in names_in(conjunct) if n[0] == id}
+            if about and about <= values.keys():
+                ties.append(pushed(conjunct, values))
+        frames = [*self.frames, piece] if piece.parts else self.frames
+        self.planner.query(body, frames, ties)
+        return body
+
+    def _widen(self, piece: Piece, step: Widen) -> Piece:
+        right = sources_of(step.tree)
+        inner = [c for c in step.on if _local(c, right)]
+        cross = [c for c in step.on if not _local(c, right)]
+        ties = [c for c in cross if not has_subquery(c)]
+        read = self.read | {n for c in [*cross, *self.left] for n in names_in(c)}
+        fetch = Fetch(
+            self.planner, exp.null(), step.tree, inner, [*self.frames, piece], ties, list(read)
+        )
+        other = fetch.run()
+        on = [*cross, *fetch.left]
+        for conjunct in on:
+            self.planner.nested(conjunct, [])
+        return piece.widened("LEFT", other, on)
+
+    def _later(self, piece: Piece, item: Leaf | Full) -> Piece:
+        unit = self._unit(item)
+        if unit is None:
+            return self._inline(piece, item)
+        return self._block([self._as_unit(piece), unit])
+
+
+def _local(conjunct: exp.Expr, sources: set[str]) -> bool:
+    return not has_subquery(conjunct) and sources_in(conjunct) <= sources
+
+
+def _modified(query: exp.Subquery) -> bool:
+    return any(query.args.get(k) for k in ("order", "limit", "offset"))
+
+
+def _table(stage: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(stage, quoted=True))

@@ -1,0 +1,153 @@
+"""Statements as stages: which rows eddies fetch, and what DuckDB does with them above.
+
+Every FROM clause is replaced by finished stages (`fetch.py`); the rest of each SELECT stays as it was written, over
+them. So a statement, sub-queries and all, becomes blocks and one SQL text that reads their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from mediator.query.clones import cloned
+from mediator.query.conjuncts import split, together
+from mediator.query.drafts import Unit
+from mediator.query.fetch import Fetch
+from mediator.query.flatten import flatten
+from mediator.query.joins import tree_of
+from mediator.query.names import Names
+from mediator.query.blocks import engine_relation
+from mediator.query.pieces import Piece
+from mediator.query.scope import Cte, Source
+from mediator.query.stages import Stages
+from mediator.query.standing import all_stand
+from mediator.query.subqueries import exists_as_in, free_names, reachable
+from mediator.query.trees import subqueries
+
+
+class Planner:
+    """Plans one statement; `stages.done` is the result."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.stages = Stages(names)
+        self.looping: set[Cte] = set()  # recursive WITH entries whose bodies are being planned
+        self._stage_of: dict[Cte | str, str | None] = {}
+
+    def query(self, node: exp.Expr, frames: Sequence[Piece] = (), ties: Sequence[exp.Expr] = ()) -> Piece | None:
+        """Rewrites a query in place so that all its FROM clauses read stages.
+
+        `frames` are the FROM clauses around it, already done. `ties` are conditions, over its own columns and those
+        of the frames, that any row it needs must meet; they may be used to fetch less. Returns a SELECT's own FROM.
+        """
+        if isinstance(node, exp.Select):
+            return self._select(node, frames, ties)
+        if isinstance(node, exp.Subquery):
+            self.query(node.this, frames, ties)
+        elif isinstance(node, exp.SetOperation):
+            self.query(node.left, frames)
+            self.query(node.right, frames)
+        else:
+            self.nested(node, frames)
+        return None
+
+    def nested(self, node: exp.Expr, frames: Sequence[Piece]) -> None:
+        """Rewrites the sub-queries inside an expression."""
+        for query in list(subqueries(node)):
+            self.query(query, frames)
+
+    def _select(self, node: exp.Select, frames: Sequence[Piece], ties: Sequence[exp.Expr]) -> Piece | None:
+        clause = node.args.get("from_")
+        if clause is None or not _names_sources(clause.this):
+            self.nested(node, frames)
+            return None
+        flatten(self.names, node)
+        tree = tree_of(node, self.names.sql)
+        where = split(node.args["where"].this) if node.args.get("where") else []
+        for key in ("from_", "joins", "where"):
+            node.set(key, None)
+        assert tree is not None
+        fetch = Fetch(self, node, tree, [exists_as_in(self.names, c) for c in where], frames, ties)
+        piece = fetch.run()
+        around = [*frames, piece]
+        for conjunct in fetch.left:
+            self._conjunct(conjunct, around)
+        self.nested(node, around)
+        rest = together(fetch.left)
+        node.set("where", exp.Where(this=rest) if rest is not None else None)
+        piece.put_into(node)
+        piece.put_columns(node)
+        return piece
+
+    def _conjunct(self, conjunct: exp.Expr, frames: Sequence[Piece]) -> None:
+        """A WHERE condition's sub-queries; those of an IN need only rows that can be equal."""
+        query = conjunct.args.get("query") if isinstance(conjunct, exp.In) else None
+        if query is None:
+            self.nested(conjunct, frames)
+            return
+        self.nested(conjunct.this, frames)
+        sides = conjunct.this.expressions if isinstance(conjunct.this, exp.Tuple) else [conjunct.this]
+        pairs = zip(sides, reachable(query), strict=False)
+        ties = [exp.EQ(this=s.copy(), expression=exp.Paren(this=v.copy())) for s, v in pairs if v is not None]
+        ties = [exp.EQ(this=t.left, expression=t.right.unnest()) for t in ties]
+        self.query(query, frames, ties)
+
+    # Derived tables and WITH entries
+
+    def derived(self, source: Source) -> Unit | None:
+        """A derived table as a stage of its own, to be joined in a block; none if it cannot stand alone."""
+        key: Cte | str = source.cte or source.id
+        if source.cte in self.looping or (source.query is not None and free_names(self.names, source.query)):
+            return None
+        if key not in self._stage_of:
+            self._stage_of[key] = self._own_stage(source)
+        name = self._stage_of[key]
+        if name is None:
+            return None
+        schema = self.stages.schema(name)
+        columns = {(source.id, c): f for c, f in zip(source.columns, schema.names, strict=True)}
+        return Unit(source.id, engine_relation(name, schema), columns, source.position)
+
+    def _own_stage(self, source: Source) -> str | None:
+        mark = len(self.stages.done)
+        body = self.body(source)
+        if source.cte is not None and source.cte.recursive:
+            body = self._loop(source.cte, body)
+        else:
+            self.query(body)
+        stage = self.stages.add_sql(body)
+        if all_stand(self.stages.done[mark:]):
+            return stage.name
+        self.forget(mark)
+        return None
+
+    def body(self, source: Source) -> exp.Expr:
+        """The query behind a source, to be rewritten freely."""
+        query = source.cte.body if source.cte is not None else source.query
+        assert query is not None
+        return cloned(self.names, query)
+
+    def forget(self, mark: int) -> None:
+        """Takes back the stages that were added since there were `mark` of them."""
+        gone = {s.name for s in self.stages.done[mark:]}
+        del self.stages.done[mark:]
+        self._stage_of = {k: n for k, n in self._stage_of.items() if n not in gone}
+
+    def _loop(self, cte: Cte, body: exp.Expr) -> exp.Expr:
+        """A recursive WITH entry: DuckDB runs the loop over what was fetched before it."""
+        self.looping.add(cte)
+        self.query(body)
+        self.looping.discard(cte)
+        columns = [exp.to_identifier(c, quoted=True) for c in cte.columns]
+        alias = exp.TableAlias(this=exp.to_identifier(cte.name, quoted=True), columns=columns)
+        entry = exp.With(recursive=True, expressions=[exp.CTE(this=body, alias=alias)])
+        table = exp.Table(this=exp.to_identifier(cte.name, quoted=True))
+        return exp.Select(expressions=[exp.Star()], from_=exp.From(this=table), with_=entry)
+
+
+def _names_sources(item: exp.Expr) -> bool:
+    """Whether a FROM item is one that names were resolved for, and not a table function's own call."""
+    while isinstance(item, exp.Subquery):
+        item = item.this
+    return isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier)

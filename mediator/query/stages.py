@@ -1,0 +1,52 @@
+"""The list of stages while it grows: each gets a name, a schema, and what it reads."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+from sqlglot import exp
+
+from mediator.errors import QueryError, TypeMismatch, Unsupported
+from mediator.query import duck
+from mediator.query.model import Block, BlockStage, SqlStage, Stage
+from mediator.query.names import Names
+
+
+class Stages:
+    """Finished stages, in an order in which each reads only earlier ones."""
+
+    def __init__(self, names: Names) -> None:
+        self.done: list[Stage] = []
+        self._names = names
+
+    def schema(self, name: str) -> pa.Schema:
+        return next(s.schema for s in self.done if s.name == name)
+
+    def add_block(self, block: Block) -> BlockStage:
+        stage = BlockStage(self._names.fresh("block"), block, block.schema)
+        self.done.append(stage)
+        return stage
+
+    def add_sql(self, node: exp.Expr, wish: str = "step") -> SqlStage:
+        """A stage of a query whose FROM clauses all name stages by now."""
+        sql, reads = node.sql("duckdb"), self.read_by(node)
+        stage = SqlStage(self._names.fresh(wish), sql, reads, self._shape(sql, reads))
+        self.done.append(stage)
+        return stage
+
+    def read_by(self, node: exp.Expr) -> tuple[str, ...]:
+        known = {s.name for s in self.done}
+        return tuple(dict.fromkeys(t.name for t in node.find_all(exp.Table) if t.name in known))
+
+    def shape_of(self, node: exp.Expr) -> pa.Schema:
+        return self._shape(node.sql("duckdb"), self.read_by(node))
+
+    def _shape(self, sql: str, reads: tuple[str, ...]) -> pa.Schema:
+        try:
+            return duck.shape(sql, {name: self.schema(name) for name in reads})
+        except duckdb.Error as error:
+            raise self._told(duck.fault(error)) from None
+
+    def _told(self, fault: duck.Fault) -> QueryError:
+        kind = TypeMismatch if fault.kind in ("Conversion", "Out of Range", "Mismatch Type") else Unsupported
+        return kind(fault.message.split("\n")[0], sql=self._names.sql)

@@ -1,0 +1,148 @@
+"""Sub-queries as seen from outside: what they read of their surroundings, and which conditions may go inside."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mediator.query.conjuncts import split, together
+from mediator.query.names import Names
+from mediator.query.trees import (
+    Name,
+    has_subquery,
+    is_aggregate,
+    is_constant,
+    is_volatile,
+    name_of,
+    names_in,
+    sources_in,
+)
+
+
+def free_names(names: Names, query: exp.Expr) -> dict[Name, None]:
+    """The columns that a query reads from outside of itself."""
+    inside, read = set[str](), dict[Name, None]()
+    _gather(names, query, inside, read)
+    return {n: None for n in read if n[0] not in inside}
+
+
+def _gather(names: Names, query: exp.Expr, inside: set[str], read: dict[Name, None]) -> None:
+    read.update((n, None) for n in names_in(query) if n[0] in names.sources)
+    for table in query.find_all(exp.Table):
+        if isinstance(table.this, exp.Identifier) and table.name in names.sources:
+            inside.add(table.name)
+            inner = names.sources[table.name].query
+            if inner is not None:
+                _gather(names, inner, inside, read)
+
+
+def pushed(conjunct: exp.Expr, values: dict[Name, exp.Expr]) -> exp.Expr:
+    """A condition on a query's columns as one on what they are made of."""
+
+    def replaced(node: exp.Expr) -> exp.Expr:
+        value = values.get(name_of(node)) if isinstance(node, exp.Column) else None
+        if value is None:
+            return node
+        return value.copy() if isinstance(value, exp.Column) else exp.Paren(this=value.copy())
+
+    return conjunct.copy().transform(replaced)
+
+
+def reachable(query: exp.Expr) -> list[exp.Expr | None]:
+    """Per column of a query: the expression on which a condition may be put to its rows before all else is done,
+    or none. Within groups that is what they are grouped by."""
+    while isinstance(query, exp.Subquery) and not any(query.args.get(k) for k in ("limit", "offset")):
+        query = query.this
+    if not isinstance(query, exp.Select):
+        return []
+    values: list[exp.Expr] = [e.this if isinstance(e, exp.Alias) else e for e in query.expressions]
+    distinct = query.args.get("distinct")
+    blocked = any(query.args.get(k) for k in ("limit", "offset", "qualify"))
+    if blocked or (distinct is not None and distinct.args.get("on")) or any(v.find(exp.Window) for v in values):
+        return [None] * len(values)
+    group = query.args.get("group")
+    if group is None and not query.args.get("having") and not any(is_aggregate(v) for v in values):
+        return [v if _early(v) else None for v in values]
+    keys = _keys(group, values)
+    return [v if v in keys and _early(v) else None for v in values]
+
+
+def _keys(group: exp.Group | None, values: list[exp.Expr]) -> list[exp.Expr]:
+    if group is None or any(group.args.get(k) for k in ("grouping_sets", "cube", "rollup", "totals")):
+        return []
+    if group.args.get("all") or any(c.name.lower() == "all" for c in group.expressions):
+        return [v for v in values if not is_aggregate(v)]
+    keys = [e for e in group.expressions if not isinstance(e, exp.Literal)]
+    if any(isinstance(e, (exp.GroupingSets, exp.Cube, exp.Rollup)) for e in keys):
+        return []
+    at = [int(e.this) for e in group.expressions if isinstance(e, exp.Literal) and not e.is_string]
+    return keys + [values[n - 1] for n in at if 0 < n <= len(values)]
+
+
+def _early(value: exp.Expr) -> bool:
+    return bool(names_in(value)) and not (has_subquery(value) or is_volatile(value) or value.find(exp.Unnest))
+
+
+# EXISTS as IN
+
+
+def exists_as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:
+    """EXISTS (SELECT ... FROM r WHERE r.x = b.x AND p) as b.x IN (SELECT r.x FROM r WHERE p); else what it was.
+
+    Only for a conjunct of a WHERE: there UNKNOWN is as good as FALSE.
+    """
+    query = conjunct.this if isinstance(conjunct, exp.Exists) else None
+    if not isinstance(query, exp.Select) or not _exists_rows(query):
+        return conjunct
+    inside = {t.name for t in query.args["from_"].find_all(exp.Table)}
+    inside |= {t.name for j in query.args.get("joins") or [] for t in j.find_all(exp.Table)}
+    rest: list[exp.Expr] = []
+    pairs: list[tuple[exp.Expr, exp.Expr]] = []
+    for part in split(query.args["where"].this):
+        pair = _tie(part, inside)
+        if pair is not None:
+            pairs.append(pair)
+        elif any(n[0] not in inside for n in names_in(part)) and (
+            not has_subquery(part) or _reads_outside(names, part, inside)
+        ):
+            return conjunct
+        else:
+            rest.append(part)
+    return _membership(query, pairs, rest) if pairs else conjunct
+
+
+def _exists_rows(query: exp.Select) -> bool:
+    """Whether EXISTS asks for nothing but a joined row."""
+    keys = ("group", "having", "qualify", "limit", "offset", "windows")
+    if not query.args.get("from_") or not query.args.get("where") or any(query.args.get(k) for k in keys):
+        return False
+    joins = query.args.get("joins") or []
+    simple = all(not j.side and j.kind not in ("SEMI", "ANTI") and not j.method for j in joins)
+    return simple and not any(is_aggregate(e) for e in query.expressions)
+
+
+def _tie(part: exp.Expr, inside: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
+    """outer = inner, in this order."""
+    if not isinstance(part, exp.EQ) or has_subquery(part) or is_volatile(part):
+        return None
+    for outer, inner in ((part.left, part.right), (part.right, part.left)):
+        there, here = sources_in(outer), sources_in(inner)
+        if there and here and not (there & inside) and here <= inside and not is_constant(outer):
+            return outer, inner
+    return None
+
+
+def _reads_outside(names: Names, part: exp.Expr, inside: set[str]) -> bool:
+    return any(n[0] not in inside for n in free_names(names, part))
+
+
+def _membership(query: exp.Select, pairs: list[tuple[exp.Expr, exp.Expr]], rest: list[exp.Expr]) -> exp.In:
+    items: list[exp.Expr] = [
+        exp.Alias(this=inner, alias=exp.to_identifier(f"v{n}", quoted=True)) for n, (_, inner) in enumerate(pairs)
+    ]
+    query.set("expressions", items)
+    query.set("distinct", None)
+    query.set("order", None)
+    query.set("where", exp.Where(this=together(rest)) if rest else None)
+    outer = [o for o, _ in pairs]
+    left = outer[0] if len(outer) == 1 else exp.Tuple(expressions=outer)
+    return exp.In(this=left, query=exp.Subquery(this=query))

@@ -1,0 +1,44 @@
+"""SQL text in, the query model out: the whole way on one page."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from mediator.catalog.model import Catalog
+from mediator.query.check import check
+from mediator.query.model import Query
+from mediator.query.names import Names
+from mediator.query.parameters import Parameters
+from mediator.query.parse import parse
+from mediator.query.plan import Planner
+from mediator.query.refuse import refuse
+from mediator.query.scope import unique
+from mediator.query.streams import finish
+
+
+def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query:
+    """One SELECT as stages. Raises a `QueryError` that says what is wrong, and where, if it cannot be run."""
+    statement = parse(sql, parameters)
+    refuse(statement, sql)
+    columns = unique(check(statement, sql, catalog, parameters))
+    names = Names(catalog, sql)
+    names.resolve(statement)
+    statement = _unwrapped(statement)
+    _label(statement, columns)
+    planner = Planner(names)
+    piece = planner.query(statement)
+    stages = finish(planner.stages, statement, piece, columns)
+    return Query(sql, tuple(stages), stages[-1].schema)
+
+
+def _unwrapped(statement: exp.Expr) -> exp.Expr:
+    while isinstance(statement, exp.Subquery) and not any(statement.args.get(k) for k in ("order", "limit", "offset")):
+        statement = statement.this
+    return statement
+
+
+def _label(statement: exp.Expr, columns: list[str]) -> None:
+    """The answer's columns by the names that DuckDB gave them."""
+    if isinstance(statement, exp.Select) and len(statement.expressions) == len(columns):
+        for item, column in zip(statement.expressions, columns, strict=True):
+            item.set("alias", exp.to_identifier(column, quoted=True))
