@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -21,6 +22,7 @@ from mediator.errors import MediatorError
 from mediator.flow.events import Landing
 from mediator.query.model import Block
 from mediator.state.coverage import Entry, Known
+from mediator.state.hands import Hands
 from mediator.state.stem import SteM
 
 LARGEST_BATCH = 1 << 16
@@ -78,10 +80,16 @@ class House:
 
     clock: Clock
     stems: Stems = field(default_factory=Stems)
+    hands: Hands = field(default_factory=Hands)
 
 
 def assemble(
-    block: Block, verdict: Verdict, house: House, settings: Settings, floating: Floating | None = None
+    block: Block,
+    verdict: Verdict,
+    house: House,
+    settings: Settings,
+    numbers: Iterator[int] | None = None,
+    floating: Floating | None = None,
 ) -> Eddy:
     """An eddy that has asked nothing yet."""
     now = house.clock()
@@ -92,19 +100,21 @@ def assemble(
     return Eddy(
         run,
         verdict,
-        policy_of(settings, len(block.aliases)),
+        policy_of(settings, verdict),
         floating if floating is not None else WidestFirst(len(block.aliases)),
         house.clock,
+        numbers=numbers,
         max_age=settings.max_age,
         revisit=settings.revisit,
         room=settings.room,
+        hands=house.hands,
     )
 
 
-def policy_of(settings: Settings, aliases: int) -> Policy:
+def policy_of(settings: Settings, verdict: Verdict) -> Policy:
     match settings.policy:
         case "rank":
-            return Rank()
+            return Rank([p.alias for p in verdict.chosen if p.depends])
         case "lottery":
             return Lottery(Random(settings.seed))
         case "naive":
@@ -112,7 +122,7 @@ def policy_of(settings: Settings, aliases: int) -> Policy:
         case "random":
             return AtRandom(Random(settings.seed))
         case "fixed":
-            return Fixed(settings.order or range(aliases))
+            return Fixed(settings.order or range(len(verdict.providers)))
         case other:
             raise MediatorError(f"There is no policy {other!r}; there are {', '.join(POLICIES)}")
 

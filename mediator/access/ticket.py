@@ -16,7 +16,7 @@ Deliver = Callable[[Event], None]
 
 
 class Ticket:
-    """One ask of one query. Each binding is settled once, and nothing is delivered for what is not open."""
+    """One ask of one query. Each of its bindings is settled once."""
 
     __slots__ = ("_deliver", "number", "open")
 
@@ -26,8 +26,7 @@ class Ticket:
         self._deliver = deliver
 
     def arrived(self, landing: Landing) -> None:
-        if self.open:
-            self._deliver(Arrived(self.number, landing))
+        self._deliver(Arrived(self.number, landing))
 
     def exhausted(self, bindings: list[Binding], at: float) -> None:
         if settled := self._settled(bindings):

@@ -28,9 +28,10 @@ def choose(
     return tuple(chosen[a] for a in sorted(chosen)), tuple(chosen)
 
 
-def reachable(providers: Sequence[Sequence[Provider]], barred: int = 0) -> int:
-    """A bit mask of the aliases that can be provided for, without those that are barred."""
-    done = 0
+def reachable(providers: Sequence[Sequence[Provider]], barred: int = 0, given: int = 0) -> int:
+    """A bit mask of the aliases that can be provided for, if some are given, and without those that are
+    barred."""
+    done = given
     while True:
         more = done
         for alias, ways in enumerate(providers):

@@ -24,7 +24,9 @@ def described(block: Block, provider: Provider) -> str:
     """`index by_isbn, isbn from b.isbn, 20 bindings per request`."""
     method = provider.method
     if method.wrapper is None and not method.mirrors and method.kind == "scan":
-        return "given" if block.aliases[provider.alias].relation.literal is not None else "from an earlier stage"
+        return (
+            "given" if block.aliases[provider.alias].relation.literal is not None else "from an earlier stage"
+        )
     parts = [f"{method.kind} {method.name}", *(_input(block, i) for i in provider.inputs)]
     if method.batch_size > 1:
         parts.append(f"{method.batch_size} bindings per request")

@@ -1,4 +1,5 @@
-"""Every way to ask for an alias's rows, given what the block knows to be equal. Which of them to take is `choice.py`'s."""
+"""Every way to ask for an alias's rows, given what the block knows to be equal. Which of them to take is
+`choice.py`'s."""
 
 from __future__ import annotations
 
@@ -56,7 +57,10 @@ def _undominated(found: list[Provider]) -> list[Provider]:
 
     def core(provider: Provider) -> tuple[object, ...]:
         must = {*provider.method.required, *provider.method.any_of}
-        return (provider.method.name, *(i for i in provider.inputs if i.field in must or i.column is not None))
+        return (
+            provider.method.name,
+            *(i for i in provider.inputs if i.field in must or i.column is not None),
+        )
 
     fullest: dict[tuple[object, ...], int] = {}
     for provider in found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mediator.binding.advice import unanswerable
-from mediator.binding.choice import choose, reachable, usable
+from mediator.binding.choice import choose, usable
 from mediator.binding.model import Verdict
 from mediator.binding.providers import providers_of
 from mediator.catalog.model import Catalog
@@ -11,13 +11,13 @@ from mediator.query.model import Block
 
 
 def verdict(block: Block, sql: str = "", catalog: Catalog | None = None) -> Verdict:
-    """Who provides each alias of a block. Raises `Unanswerable`; a catalog lets its advice look beyond the query."""
+    """Who provides each alias of a block. Raises `Unanswerable`; a catalog lets its advice look beyond the
+    query."""
     providers = [providers_of(block, alias.number) for alias in block.aliases]
-    reached = reachable(providers)
-    if block.never and reached != (1 << len(providers)) - 1:
-        return Verdict(tuple(() for _ in providers), (), ())
     kept = usable(providers)
     choice = choose(kept)
+    if choice is None and block.never:
+        return Verdict(tuple(() for _ in providers), (), ())
     if choice is None:
-        raise unanswerable(block, providers, reached, sql, catalog)
+        raise unanswerable(block, providers, sql, catalog)
     return Verdict(kept, *choice)

@@ -6,9 +6,8 @@ anybody may be given from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -42,13 +41,14 @@ class Tally:
 
     asked: int = 0
     answered: int = 0
+    failed: int = 0
     cancelled: int = 0
     served: int = 0  # from the SteM, without asking
     parked: int = 0  # rows that wait for matches that nobody asked for on their account
 
 
 class Asking:
-    def __init__(self, run: Run, verdict: Verdict, clock: Clock, max_age: float) -> None:
+    def __init__(self, run: Run, verdict: Verdict, clock: Clock, max_age: float, numbers: Iterator[int]) -> None:
         self._run = run
         self._clock = clock
         self._max_age = max_age
@@ -63,7 +63,7 @@ class Asking:
         self._open: dict[int, Open] = {}
         self._scans: set[tuple[str, str]] = set()
         self._broken: set[tuple[int, str]] = set()
-        self._numbers = count()
+        self._numbers = numbers
 
     def begin(self, alias: int) -> None:
         """Ask for what the alias's provider can send without any row's help: a scan, or constants."""
@@ -146,6 +146,7 @@ class Asking:
         if opened is None:
             return
         ask, ended = opened.ask, self._ended(opened, event.bindings)
+        self.tallies[ask.relation].failed += len(ended)
         if not ask.bind_set and self._scanned_elsewhere(ask):
             self._broken |= {(a.number, ask.method) for a in self._run.block.aliases}
             return
@@ -153,7 +154,9 @@ class Asking:
         replaced = self._replace(ask, relying)
         self.owed |= replaced or not relying
         # Where another provider stands in, which may ask by the same fields, nothing is known of these any more.
-        entry = Entry(Known.NOTHING if replaced else Known.FAILED, self._clock(), cause=event.cause)
+        entry = Entry(
+            Known.NOTHING if replaced else Known.FAILED, self._clock(), cause=event.cause, method=ask.method
+        )
         for binding in ended:
             self._run.views[ask.relation].coverage.note(ask.bind_set, binding, entry)
 

@@ -7,8 +7,9 @@ answer may depend on, and no row is owed a lookup.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 
@@ -40,13 +41,14 @@ class Eddy:
         floating: Floating,
         clock: Clock,
         *,
+        numbers: Iterator[int] | None = None,
         max_age: float = float("inf"),
         revisit: int = 16,
         room: int = ROOM,
         hands: Hands | None = None,
     ) -> None:
         self.run = run
-        self.asking = Asking(run, verdict, clock, max_age)
+        self.asking = Asking(run, verdict, clock, max_age, count() if numbers is None else numbers)
         self.finished = False
         self._graph = Graph.of(run.block)
         self._router = Router(policy, self._legal, revisit)
@@ -87,6 +89,12 @@ class Eddy:
     def idle(self) -> bool:
         """Whether a turn would do nothing until something is admitted."""
         return self.finished or not (self._floating or self._inbox or self.asking.delivered)
+
+    @property
+    def load(self) -> int:
+        """Rows that wait for a turn."""
+        landed = sum(e.landing.rows.num_rows for e in self._inbox if isinstance(e, Arrived))
+        return landed + self._floating.rows + sum(len(ids) for _, ids in self.asking.delivered)
 
     def stop(self) -> list[Command]:
         """End early: everything that is under way is cancelled."""

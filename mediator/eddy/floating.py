@@ -10,6 +10,8 @@ from mediator.flow.batch import Batch
 
 
 class Floating(Protocol):
+    rows: int  # in all batches together
+
     def push(self, batch: Batch) -> None: ...
 
     def pop(self) -> Batch: ...
@@ -23,14 +25,18 @@ class WidestFirst:
     def __init__(self, aliases: int) -> None:
         self._by_width: list[deque[Batch]] = [deque() for _ in range(aliases + 1)]
         self._count = 0
+        self.rows = 0
 
     def push(self, batch: Batch) -> None:
+        self.rows += len(batch)
         self._by_width[batch.signature.spanned.bit_count()].append(batch)
         self._count += 1
 
     def pop(self) -> Batch:
         self._count -= 1
-        return next(q for q in reversed(self._by_width) if q).popleft()
+        batch = next(q for q in reversed(self._by_width) if q).popleft()
+        self.rows -= len(batch)
+        return batch
 
     def __len__(self) -> int:
         return self._count
@@ -42,14 +48,18 @@ class AnyOrder:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._batches: list[Batch] = []
+        self.rows = 0
 
     def push(self, batch: Batch) -> None:
+        self.rows += len(batch)
         self._batches.append(batch)
 
     def pop(self) -> Batch:
         chosen = self._random.randrange(len(self._batches))
         self._batches[chosen], self._batches[-1] = self._batches[-1], self._batches[chosen]
-        return self._batches.pop()
+        batch = self._batches.pop()
+        self.rows -= len(batch)
+        return batch
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -1,4 +1,5 @@
-"""Everything above the eddy: projection, DuckDB's stages, and the completeness report. Nothing here knows asyncio."""
+"""Everything above the eddy: projection, DuckDB's stages, and the completeness report. Nothing here knows
+asyncio."""
 
 from mediator.output.finish import Finisher, finisher
 from mediator.output.report import Failure, RelationReport, Report, merged

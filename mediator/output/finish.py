@@ -1,7 +1,8 @@
 """Above the eddy: a block's answers become the query's, batch by batch where SQL allows it.
 
-A finisher runs one `SqlStage`. It is fed the rows of the stages that it reads, in any order, and gives result batches
-back; what it cannot give yet it gives at the end. DuckDB does the work. Nothing here waits, and nothing is asked.
+A finisher runs one `SqlStage`. It is fed the rows of the stages that it reads, in any order, and gives
+result batches back; what it cannot give yet it gives at the end. DuckDB does the work. Nothing here waits,
+and nothing is asked.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ class Streaming:
 
 
 class Gathering:
-    """A stage that needs all of its rows: sorts, groups, sets, outer joins. It can be asked for its state meanwhile."""
+    """A stage that needs all of its rows: sorts, groups, sets, outer joins. It can be asked for its state
+    meanwhile."""
 
     def __init__(self, stage: SqlStage, schemas: Mapping[str, pa.Schema]) -> None:
         self._stage = stage
@@ -131,7 +133,9 @@ class Gathering:
         for name, batches in self._waiting.items():
             if batches:
                 fed = pa.Table.from_batches(batches)
-                self._tables[name] = pa.concat_tables([self._tables[name], fed.cast(self._tables[name].schema)])
+                self._tables[name] = pa.concat_tables(
+                    [self._tables[name], fed.cast(self._tables[name].schema)]
+                )
                 batches.clear()
         return self._tables
 
@@ -155,6 +159,7 @@ def _batches(table: pa.Table, stage: SqlStage) -> list[pa.RecordBatch]:
 
 
 def _as(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Under the promised names and types; equal names, which DuckDB may give, are told apart by the schema."""
+    """Under the promised names and types; equal names, which DuckDB may give, are told apart by the
+    schema."""
     renamed = table.rename_columns(schema.names)
     return renamed if renamed.schema == schema else renamed.cast(schema)

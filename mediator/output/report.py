@@ -1,4 +1,5 @@
-"""The completeness report: what was asked, what came back, what is missing, and so whether the answer is complete.
+"""The completeness report: what was asked, what came back, what is missing, and so whether the answer is
+complete.
 
 Data only. The eddy and the access modules know the numbers; the faces show them.
 """
@@ -51,7 +52,8 @@ class RelationReport:
     relation: str
     asked: int = 0  # sent to its sources
     answered: int = 0  # to their end
-    failed: int = 0  # for good
+    failed: int = 0  # for good; made up for by another provider where `failures` is empty
+    cancelled: int = 0  # called back, because they were not needed any more
     parked: int = 0  # never asked, because another provider brings the same rows
     served: int = 0  # answered by what was stored already
     rows: int = 0  # that the query saw
@@ -59,13 +61,14 @@ class RelationReport:
 
     @property
     def complete(self) -> bool:
-        return not self.failed and not self.failures and self.asked <= self.answered
+        return not self.failures
 
     def line(self) -> str:
         counts = [
             f"{self.asked} asked",
             f"{self.answered} answered",
             *([f"{self.failed} failed"] if self.failed else []),
+            *([f"{self.cancelled} cancelled"] if self.cancelled else []),
             *([f"{self.parked} parked"] if self.parked else []),
             *([f"{self.served} served from the store"] if self.served else []),
             f"{self.rows} rows",
@@ -78,6 +81,7 @@ class RelationReport:
             "asked": self.asked,
             "answered": self.answered,
             "failed": self.failed,
+            "cancelled": self.cancelled,
             "parked": self.parked,
             "served": self.served,
             "rows": self.rows,
@@ -90,8 +94,9 @@ class RelationReport:
 class Report:
     """How complete an answer is.
 
-    `stopped` says why the run ended before its time, if it did: cancelled, out of budget, a client that left. A LIMIT
-    that was reached is not such a reason: the answer is all that was wanted, whatever was left unasked (`enough`).
+    `stopped` says why the run ended before its time, if it did: cancelled, out of budget, a client that
+    left. A LIMIT that was reached is not such a reason: the answer is all that was wanted, whatever was
+    left unasked (`enough`).
     """
 
     relations: tuple[RelationReport, ...] = field(default=())
@@ -146,6 +151,7 @@ def _sum(a: RelationReport, b: RelationReport) -> RelationReport:
         a.asked + b.asked,
         a.answered + b.answered,
         a.failed + b.failed,
+        a.cancelled + b.cancelled,
         a.parked + b.parked,
         a.served + b.served,
         a.rows + b.rows,

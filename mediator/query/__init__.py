@@ -1,4 +1,5 @@
-"""SQL text to the query model: the one door for sqlglot. What DuckDB is asked, it is asked through `duck.py`."""
+"""SQL text to the query model: the one door for sqlglot. What DuckDB is asked, it is asked through
+`duck.py`."""
 
 from mediator.query.understand import understand
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,7 +18,7 @@ from mediator.query.trees import Name, is_costly, is_volatile, name_of, plain, t
 from mediator.query.types import family
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_OPERATORS = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
+_OPERATORS: dict[type[exp.Expr], str] = {exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 
 
 def write_block(
@@ -56,7 +57,8 @@ def engine_relation(name: str, schema: pa.Schema, rows: pa.RecordBatch | None = 
 
 
 def _bind_choices(draft: Draft) -> None:
-    """IN-lists: where they let a source be asked, a relation of their values to join with; else a condition."""
+    """IN-lists: where they let a source be asked, a relation of their values to join with; else a
+    condition."""
     for column, values, conjunct in draft.choices:
         members = draft.members().get(draft.root(column), [column])
         if not any(draft.bindable(m) for m in members) or any(m in draft.constants for m in members):
@@ -91,7 +93,8 @@ def _predicates(draft: Draft) -> tuple[Predicate, ...]:
 
 
 def _implied(draft: Draft) -> list[exp.Expr]:
-    """What follows from the classes and can be tested on one alias alone: a constant, two columns of one row."""
+    """What follows from the classes and can be tested on one alias alone: a constant, two columns of one
+    row."""
     found: list[exp.Expr] = []
     for members in draft.members().values():
         given = [m for m in members if m in draft.constants]
@@ -100,7 +103,7 @@ def _implied(draft: Draft) -> list[exp.Expr]:
             if given and member not in draft.constants:
                 value = literal(draft.constants[given[0]])
                 found.append(exp.EQ(this=draft.expression_of(member), expression=value))
-        for first, second in zip(members, members[1:], strict=False):
+        for first, second in pairwise(members):
             if first.alias == second.alias:
                 left, right = draft.expression_of(first), draft.expression_of(second)
                 found.append(exp.EQ(this=left, expression=right))
@@ -115,7 +118,7 @@ def _predicate(draft: Draft, number: int, node: exp.Expr) -> Predicate:
 
 
 def _comparison(draft: Draft, node: exp.Expr) -> Comparison | None:
-    operator = _OPERATORS.get(type(node))
+    operator = _OPERATORS.get(type(node)) if isinstance(node, exp.Binary) else None
     if operator is None or not isinstance(node, exp.Binary):
         return None
     left, right = plain(node.left), plain(node.right)

@@ -1,6 +1,8 @@
-"""The whole statement, put before DuckDB over empty relations: is it sound, and what are its columns called?
+"""The whole statement, put before DuckDB over empty relations: is it sound, and what are its columns
+called?
 
-All that SQL can get wrong short of what it means (`names.py`) is found here, and told in this engine's own errors.
+All that SQL can get wrong short of what it means (`names.py`) is found here, and told in this engine's own
+errors.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ def _told(fault: duck.Fault, statement: exp.Expr, sql: str, catalog: Catalog) ->
     if fault.subtype == "COLUMN_NOT_FOUND":
         columns = [f.name for t in _tables(statement, sql, catalog) for f in _fields(catalog, t.name)]
         hint = near_columns(fault.name, columns)
-        return UnknownColumn(f"there is no column {fault.name!r} here", sql=sql, position=fault.position, hint=hint)
+        return UnknownColumn(
+            f"there is no column {fault.name!r} here", sql=sql, position=fault.position, hint=hint
+        )
     if first.startswith("Ambiguous reference to column"):
         return UnknownColumn(first, sql=sql, position=fault.position)
     if "does not have a column named" in first or "not found in FROM clause" in first:

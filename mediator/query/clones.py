@@ -1,4 +1,5 @@
-"""Copies of resolved queries in which every source has a new id, so that one WITH entry can stand in several places."""
+"""Copies of resolved queries in which every source has a new id, so that one WITH entry can stand in
+several places."""
 
 from __future__ import annotations
 

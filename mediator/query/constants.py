@@ -20,14 +20,17 @@ class Constant(NamedTuple):
 
 
 def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
-    """The expression's value as this type, if comparing in this type is what DuckDB means by `field = expression`.
+    """The expression's value as this type, if comparing in this type is what DuckDB means by `field =
+    expression`.
 
     None where it is not, or where the value cannot be told before the query runs.
     """
     text, target = node.sql("duckdb"), duck.type_name(type)
     literal = isinstance(node, exp.Literal) and node.is_string
     try:
-        row = duck.run(f"SELECT v, TRY_CAST(v AS {target}) AS c, typeof(v) AS t FROM (SELECT {text} AS v)", {})
+        row = duck.run(
+            f"SELECT v, TRY_CAST(v AS {target}) AS c, typeof(v) AS t FROM (SELECT {text} AS v)", {}
+        )
         if not literal and (row["t"][0].as_py() == "VARCHAR") != (target == "VARCHAR"):
             return Constant(None, False) if row["v"][0].as_py() is None else None
         same = literal or duck.run(f"SELECT TRY_CAST({text} AS {target}) = {text} AS s", {})["s"][0].as_py()
@@ -40,6 +43,9 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
 def truth(node: exp.Expr, sql: str, position: int | None) -> bool:
     """Whether a condition without columns is TRUE."""
     try:
-        return duck.run(f"SELECT coalesce(({node.sql('duckdb')})::BOOLEAN, false) AS t", {})["t"][0].as_py() is True
+        return (
+            duck.run(f"SELECT coalesce(({node.sql('duckdb')})::BOOLEAN, false) AS t", {})["t"][0].as_py()
+            is True
+        )
     except duckdb.Error as error:
         raise TypeMismatch(duck.fault(error).message, sql=sql, position=position) from None

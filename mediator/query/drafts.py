@@ -1,5 +1,5 @@
-"""A block while it is being written: what is joined, and what is known to be equal. Rules (`equalities.py`) fill it in,
-`blocks.py` turns it into the model's `Block`."""
+"""A block while it is being written: what is joined, and what is known to be equal. Rules
+(`equalities.py`) fill it in, `blocks.py` turns it into the model's `Block`."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ class Draft:
 
     def type_of_expression(self, node: exp.Expr, alias: int) -> pa.DataType:
         text = self._over_fields(node, alias).sql("duckdb")
-        return duck.shape(f"SELECT {text} AS v FROM t", {"t": self.units[alias].relation.schema}).field(0).type
+        return (
+            duck.shape(f"SELECT {text} AS v FROM t", {"t": self.units[alias].relation.schema}).field(0).type
+        )
 
     def compute(self, node: exp.Expr, alias: int) -> Column:
         """An expression over one alias as a column of it."""

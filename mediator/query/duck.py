@@ -1,7 +1,7 @@
 """DuckDB, as this engine uses it: over Arrow tables that are handed in, and over nothing else.
 
-Every connection is locked: no files, no network, no settings, no Python variables. What the mediator knows of DuckDB's
-errors lives here too. Statements are written elsewhere.
+Every connection is locked: no files, no network, no settings, no Python variables. What the mediator knows
+of DuckDB's errors lives here too. Statements are written elsewhere.
 """
 
 from __future__ import annotations

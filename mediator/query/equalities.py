@@ -45,7 +45,8 @@ def _without_columns(draft: Draft, conjunct: exp.Expr) -> bool:
 
 
 def _to_constant(draft: Draft, conjunct: exp.Expr) -> bool:
-    """`a = 5`: the class learns the value; the condition stays, so that the engine checks what a source sent."""
+    """`a = 5`: the class learns the value; the condition stays, so that the engine checks what a source
+    sent."""
     if not isinstance(conjunct, exp.EQ):
         return False
     for side, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
@@ -68,7 +69,8 @@ def _constant(draft: Draft, column: Column, node: exp.Expr, conjunct: exp.Expr) 
 
 
 def _to_one_of(draft: Draft, conjunct: exp.Expr) -> bool:
-    """`a IN (1, 2)`: kept apart until all classes are known; NULL and what is no value of the type match nothing."""
+    """`a IN (1, 2)`: kept apart until all classes are known; NULL and what is no value of the type match
+    nothing."""
     if not isinstance(conjunct, exp.In) or not conjunct.expressions:
         return False
     column = plain(conjunct.this)
@@ -128,7 +130,8 @@ def _equate(draft: Draft, left: Side, right: Side) -> None:
 
 
 def _narrowed(draft: Draft, narrow: Side, other: Side, target: str) -> bool:
-    """Equates in the type of a bind-field, so that it can be fed: the other side's value where it is one of that type."""
+    """Equates in the type of a bind-field, so that it can be fed: the other side's value where it is one
+    of that type."""
     wide = _type(target, narrow.type)
     if narrow.column is None or not draft.bindable(narrow.column) or wide == narrow.type:
         return False

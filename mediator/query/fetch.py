@@ -1,9 +1,9 @@
 """One FROM clause, fetched: which blocks bring its rows, and how DuckDB joins what they bring.
 
 - The inner-joined part becomes a block, with every condition on it that has no sub-query.
-- A LEFT JOIN's right side becomes a block that joins the distinct values of what is there already (a *frame*) with the
-  right side's relations, under the conditions that tie them. What it brings holds every row that can match, each once
-  (row ids tell), and DuckDB does the outer join over it.
+- A LEFT JOIN's right side becomes a block that joins the distinct values of what is there already (a
+  *frame*) with the right side's relations, under the conditions that tie them. What it brings holds every
+  row that can match, each once (row ids tell), and DuckDB does the outer join over it.
 - A correlated sub-query's FROM is fetched in the same way: its frames are the FROM clauses around it.
 """
 
@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from mediator.query.blocks import engine_relation, output_name, row_name, write_block
-from mediator.query.drafts import Draft, Unit
+from mediator.query.drafts import Unit
 from mediator.query.joins import Full, Inner, Leaf, Left, Tree, Widen, sources_of, steps_of
 from mediator.query.pieces import Part, Piece
-from mediator.query.scope import column_of
-from mediator.query.standing import all_stand
-from mediator.query.subqueries import free_names, pushed, reachable
-from mediator.query.trees import Name, has_subquery, is_volatile, name_of, names_in, plain, sources_in
-from mediator.query.types import family
+from mediator.query.semijoins import semi_join
+from mediator.query.subqueries import free_names
+from mediator.query.trees import Name, has_subquery, is_volatile, names_in, sources_in
 
 if TYPE_CHECKING:
     from mediator.query.plan import Planner
@@ -52,7 +50,12 @@ class Fetch:
             mine = not has_subquery(conjunct) and sources_in(conjunct) <= self.own
             (self.open if mine else self.kept).append(conjunct)
         self.ties = [*ties, *(c for c in self.kept if not has_subquery(c) and self.own & sources_in(c))]
-        self.read = {*read, *names_in(node), *self._read_by_joins(tree), *self._read_by_laterals()}
+        self.read = {
+            *read,
+            *free_names(self.names, node),
+            *self._read_by_joins(tree),
+            *self._read_by_laterals(),
+        }
 
     @property
     def left(self) -> list[exp.Expr]:
@@ -80,11 +83,17 @@ class Fetch:
             return read
         right = sources_of(tree.right) if isinstance(tree, Left) else set[str]()
         cross = [c for c in tree.on if not _local(c, right)]
-        return read | {n for c in cross for n in names_in(c)}
+        return read | self._read_by(cross)
+
+    def _read_by(self, conjuncts: Sequence[exp.Expr]) -> set[Name]:
+        return {n for c in conjuncts for n in free_names(self.names, c)}
 
     def _read_by_laterals(self) -> set[Name]:
-        queries = [self.names.sources[s].query for s in self.own]
-        return {n for q in queries if q is not None for n in free_names(self.names, q)}
+        return {n for s in self.own for n in self._read_by_lateral(s)}
+
+    def _read_by_lateral(self, source: str) -> dict[Name, None]:
+        query = self.names.sources[source].query
+        return free_names(self.names, query) if query is not None else {}
 
     def _order(self) -> tuple[list[Leaf | Full], list[Leaf | Full | Widen]]:
         """Inner items go first where what joins them does not need an outer join's columns."""
@@ -103,6 +112,8 @@ class Fetch:
     def _needs(self, item: Leaf | Full, early: list[Leaf | Full], nullable: set[str]) -> bool:
         mine, there = sources_of(item), {s for e in early for s in sources_of(e)}
         about = [sources_in(c) for c in self.open if sources_in(c) & mine]
+        if any(n[0] in nullable for s in mine for n in self._read_by_lateral(s)):
+            return True
         tied = any(s <= mine | there and s & there for s in about)
         return not tied and any(s & nullable for s in about)
 
@@ -119,7 +130,8 @@ class Fetch:
 
     def _as_unit(self, piece: Piece) -> Unit:
         """What is there already, as one table to be joined in a block."""
-        wanted = [n for n in piece.columns if n in self.read or any(n in names_in(c) for c in self.left)]
+        live = self.read | self._read_by(self.left)
+        wanted = [n for n in piece.columns if n in live]
         stage = piece.stage()
         if stage is None:
             stage = self.planner.stages.add_sql(piece.everything(wanted)).name
@@ -131,7 +143,7 @@ class Fetch:
     def _full(self, item: Full) -> Piece:
         sides = []
         for tree in (item.left, item.right):
-            read = self.read | {n for c in [*item.on, *self.left] for n in names_in(c)}
+            read = self.read | self._read_by([*item.on, *self.left])
             fetch = Fetch(self.planner, exp.null(), tree, [], self.frames, [], list(read))
             sides.append((fetch.run(), fetch.left))
         (left, _), (right, rest) = sides
@@ -150,16 +162,14 @@ class Fetch:
         frames, tied = self._framed(units, covered)
         wanted = self._wanted(units)
         rows = range(len(units)) if frames else ()
-        block = write_block(
-            [*units, *extra, *frames], [*taken, *joined, *tied], wanted, rows, self.names.sql
-        )
+        block = write_block([*units, *extra, *frames], [*taken, *joined, *tied], wanted, rows, self.names.sql)
         stage = self.planner.stages.add_block(block).name
         if frames:
             stage = self._once(stage, wanted, [row_name(u) for u in units])
         return Piece([Part("", _table(stage), [])], {n: (stage, output_name(n)) for n in wanted})
 
     def _wanted(self, units: list[Unit]) -> list[Name]:
-        live = {*self.read, *(n for c in self.left for n in names_in(c))}
+        live = self.read | self._read_by(self.left)
         return [n for u in units for n in u.columns if n in live]
 
     def _once(self, stage: str, wanted: list[Name], rows: list[str]) -> str:
@@ -213,78 +223,18 @@ class Fetch:
         extra: list[Unit] = []
         joined: list[exp.Expr] = []
         for conjunct in list(self.kept):
-            found = self._semi_join(units, conjunct)
+            found = semi_join(self.planner, units, conjunct)
             if found is not None:
                 self.kept.remove(conjunct)
                 extra.append(found[0])
                 joined += found[1]
         return extra, joined
 
-    def _semi_join(self, units: list[Unit], conjunct: exp.Expr) -> tuple[Unit, list[exp.Expr]] | None:
-        query = conjunct.args.get("query") if isinstance(conjunct, exp.In) else None
-        covered = {n[0] for u in units for n in u.columns}
-        if query is None or free_names(self.names, query):
-            return None
-        left = conjunct.this
-        sides = left.expressions if isinstance(left, exp.Tuple) else [left]
-        if has_subquery(left) or is_volatile(left) or not all(names_in(s) for s in sides):
-            return None
-        if not sources_in(left) <= covered:
-            return None
-        mark = len(self.planner.stages.done)
-        unit = self._distinct_rows(query)
-        if all_stand(self.planner.stages.done[mark:]) and self._same_types(units, sides, unit):
-            pairs = zip(sides, unit.columns, strict=True)
-            return unit, [exp.EQ(this=s, expression=column_of(*n)) for s, n in pairs]
-        self.planner.forget(mark)
-        return None
-
-    def _distinct_rows(self, query: exp.Expr) -> Unit:
-        """A sub-query's distinct rows without NULL, as a table to be joined with."""
-        from mediator.query.clones import cloned
-
-        body = cloned(self.names, query)
-        self.planner.query(body)
-        inner = body if isinstance(body, exp.Subquery) else exp.Subquery(this=body)
-        given = self.planner.stages.shape_of(body)
-        alias = self.names.fresh("found")
-        columns = [exp.to_identifier(f"v{n}", quoted=True) for n in range(len(given))]
-        table = exp.Subquery(
-            this=inner.this if not _modified(inner) else inner,
-            alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=columns),
-        )
-        tests: list[exp.Expr] = [exp.Not(this=exp.Is(this=exp.column(c.copy()), expression=exp.null())) for c in columns]
-        select = exp.Select(
-            expressions=[exp.column(c.copy()) for c in columns],
-            distinct=exp.Distinct(),
-            from_=exp.From(this=table),
-            where=exp.Where(this=exp.and_(*tests)),
-        )
-        stage = self.planner.stages.add_sql(select, "found")
-        return Unit(
-            stage.name,
-            engine_relation(stage.name, stage.schema),
-            {(stage.name, c.name): c.name for c in columns},
-        )
-
-    def _same_types(self, units: list[Unit], sides: list[exp.Expr], found: Unit) -> bool:
-        """Only then are distinct values still distinct where they are compared."""
-        draft = Draft(list(units), self.names.sql)
-        for side, column in zip(sides, found.relation.schema, strict=True):
-            if plain(side) is not None:
-                kind = draft.type_of(draft.where[name_of(plain(side))])
-            else:
-                aliases = draft.aliases_in(side)
-                if len(aliases) != 1:
-                    return False
-                kind = draft.type_of_expression(side, aliases.pop())
-            if family(kind) != family(column.type):
-                return False
-        return True
-
     # What cannot be part of a block
 
-    def _inline(self, piece: Piece, item: Leaf | Full, kind: str = "INNER", on: Sequence[exp.Expr] = ()) -> Piece:
+    def _inline(
+        self, piece: Piece, item: Leaf | Full, kind: str = "INNER", on: Sequence[exp.Expr] = ()
+    ) -> Piece:
         """A derived table that needs what is there already: it stays a sub-query, fetched by that."""
         assert isinstance(item, Leaf)
         source = self.names.sources[item.source]
@@ -303,16 +253,9 @@ class Fetch:
     def _fetched_body(self, piece: Piece, id: str) -> exp.Expr:
         source = self.names.sources[id]
         body = self.planner.body(source)
-        values = {
-            (id, c): v for c, v in zip(source.columns, reachable(body), strict=False) if v is not None
-        }
-        ties = []
-        for conjunct in [*self.open, *self.ties]:
-            about = {n for n in names_in(conjunct) if n[0] == id}
-            if about and about <= values.keys():
-                ties.append(pushed(conjunct, values))
+        about = [c for c in [*self.open, *self.ties] if id in sources_in(c)]
         frames = [*self.frames, piece] if piece.parts else self.frames
-        self.planner.query(body, frames, ties)
+        self.planner.tied(body, [(id, c) for c in source.columns], about, frames)
         return body
 
     def _widen(self, piece: Piece, step: Widen) -> Piece:
@@ -320,10 +263,8 @@ class Fetch:
         inner = [c for c in step.on if _local(c, right)]
         cross = [c for c in step.on if not _local(c, right)]
         ties = [c for c in cross if not has_subquery(c)]
-        read = self.read | {n for c in [*cross, *self.left] for n in names_in(c)}
-        fetch = Fetch(
-            self.planner, exp.null(), step.tree, inner, [*self.frames, piece], ties, list(read)
-        )
+        read = self.read | self._read_by([*cross, *self.left])
+        fetch = Fetch(self.planner, exp.null(), step.tree, inner, [*self.frames, piece], ties, list(read))
         other = fetch.run()
         on = [*cross, *fetch.left]
         for conjunct in on:
@@ -339,10 +280,6 @@ class Fetch:
 
 def _local(conjunct: exp.Expr, sources: set[str]) -> bool:
     return not has_subquery(conjunct) and sources_in(conjunct) <= sources
-
-
-def _modified(query: exp.Subquery) -> bool:
-    return any(query.args.get(k) for k in ("order", "limit", "offset"))
 
 
 def _table(stage: str) -> exp.Table:

@@ -1,7 +1,9 @@
-"""Derived tables and WITH entries that only select, project and join are merged into the query that reads them, so that
-bindings reach through them and their rows stream.
+"""Derived tables and WITH entries that only select, project and join are merged into the query that reads
+them, so that bindings reach through them and their rows stream.
 
-    SELECT q.x FROM (SELECT a + 1 AS x FROM r WHERE b > 0) AS q   becomes   SELECT r.a + 1 FROM r WHERE r.b > 0
+    SELECT q.x FROM (SELECT a + 1 AS x FROM r WHERE b > 0) AS q
+becomes
+    SELECT r.a + 1 FROM r WHERE r.b > 0
 """
 
 from __future__ import annotations
@@ -14,13 +16,26 @@ from mediator.query.names import Names
 from mediator.query.scope import Source
 from mediator.query.trees import Name, has_subquery, is_aggregate, is_volatile, name_of, plain
 
-_KEEPS = ("group", "having", "qualify", "distinct", "limit", "offset", "with_", "windows", "sample", "laterals")
+_KEEPS = (
+    "group",
+    "having",
+    "qualify",
+    "distinct",
+    "limit",
+    "offset",
+    "with_",
+    "windows",
+    "sample",
+    "laterals",
+)
 _MOST = 60  # relations in one block: a batch's signature is a bit mask
 
 
 def flatten(names: Names, select: exp.Select) -> None:
     """Merges what can be merged, in place, until nothing more can."""
-    while len(_placeholders(select)) < _MOST and any(_merged(names, select, t) for t in _placeholders(select)):
+    while len(_placeholders(select)) < _MOST and any(
+        _merged(names, select, t) for t in _placeholders(select)
+    ):
         pass
 
 
@@ -40,7 +55,10 @@ def _merged(names: Names, select: exp.Select, table: exp.Table) -> bool:
     query = None if source is None or place is None else _body(source)
     if source is None or query is None or not _simple(query, nullable=place == "nullable"):
         return False
-    query = cloned(names, query) if source.cte is not None else query
+    if source.cte is not None:
+        copy = cloned(names, query)
+        assert isinstance(copy, exp.Select)
+        query = copy
     _substitute(names, select, _values(source, query))
     conjuncts = split(query.args["where"].this) if query.args.get("where") else []
     _add(select, table, conjuncts)

@@ -1,7 +1,7 @@
 """A FROM clause as a tree, and the tree as steps.
 
-Every tree comes down to a run of inner joins, each of whose conditions is a filter, and outer joins in between that
-only widen what is there:
+Every tree comes down to a run of inner joins, each of whose conditions is a filter, and outer joins in
+between that only widen what is there:
 
 - a RIGHT JOIN b is b LEFT JOIN a.
 - a JOIN (b LEFT JOIN c ON p) ON q is (a JOIN b) LEFT JOIN c ON p, filtered by q.
@@ -21,26 +21,26 @@ from mediator.query.sources import is_comma
 from mediator.query.trees import position_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Leaf:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Inner:
     left: Tree
     right: Tree
     on: list[exp.Expr]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Left:
     left: Tree
     right: Tree
     on: list[exp.Expr]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Full:
     left: Tree
     right: Tree
@@ -50,7 +50,7 @@ class Full:
 Tree = Leaf | Inner | Left | Full
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Widen:
     """LEFT JOIN of what is there with a tree of its own."""
 
@@ -66,11 +66,9 @@ class Steps:
     filters: list[exp.Expr] = field(default_factory=list)
 
 
-def tree_of(select: exp.Select, sql: str) -> Tree | None:
-    """The tree of a FROM clause; none where there is no FROM. EXISTS filters go to `select`'s WHERE."""
-    clause = select.args.get("from_")
-    if clause is None:
-        return None
+def tree_of(select: exp.Select, sql: str) -> Tree:
+    """The tree of a FROM clause. The filters that SEMI and ANTI JOIN stand for go to the select's WHERE."""
+    clause = select.args["from_"]
     filters: list[exp.Expr] = []
     tree = _tree(clause.this, select.args.get("joins") or [], filters, sql)
     if filters:
@@ -141,6 +139,8 @@ def _joined(left: Tree, right: Tree, join: exp.Join, filters: list[exp.Expr], sq
     match join.side:
         case "LEFT":
             return Left(left, right, on)
+        case "RIGHT" | "FULL" if filters:
+            raise Unsupported(f"a {join.side} JOIN after a SEMI or ANTI JOIN is not supported", sql=sql)
         case "RIGHT":
             return Left(right, left, on)
         case "FULL":

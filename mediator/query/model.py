@@ -1,8 +1,10 @@
-"""A query, understood: stages of select-project-join blocks and of SQL above them. No sqlglot type leaves this room.
+"""A query, understood: stages of select-project-join blocks and of SQL above them. No sqlglot type leaves
+this room.
 
-A statement becomes stages in an order in which each reads only earlier ones. A `BlockStage` is run by an eddy. A
-`SqlStage` is run by DuckDB over the finished rows of earlier stages, or, when it is `rowwise`, over each batch as it
-comes. A stage that a later block joins with appears there as a derived relation of the stage's name.
+A statement becomes stages in an order in which each reads only earlier ones. A `BlockStage` is run by an
+eddy. A `SqlStage` is run by DuckDB over the finished rows of earlier stages, or, when it is `rowwise`,
+over each batch as it comes. A stage that a later block joins with appears there as a derived relation of
+the stage's name.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class EqualClass:
-    """Columns of one type that are equal in every answer, and the constant that they equal, if there is one."""
+    """Columns of one type that are equal in every answer, and the constant that they equal, if there is
+    one."""
 
     columns: tuple[Column, ...]
     constant: object = None
@@ -73,9 +76,9 @@ class Comparison:
 class Predicate:
     """A conjunct of WHERE or ON that is not an equality of an `EqualClass`.
 
-    `test` gets the columns of `reads` as arrays of one length and says for which positions it is TRUE (SQL's UNKNOWN
-    is not). One that reads a single alias is a selection. A `costly` one is routed to like a module of its own; the
-    others ride along with the probe that first spans them.
+    `test` gets the columns of `reads` as arrays of one length and says for which positions it is TRUE
+    (SQL's UNKNOWN is not). One that reads a single alias is a selection. A `costly` one is routed to like
+    a module of its own; the others ride along with the probe that first spans them.
     """
 
     number: int  # position in the block's list of predicates
@@ -138,12 +141,14 @@ class SqlStage:
     reads: tuple[str, ...]
     schema: pa.Schema
     rowwise: bool = False  # each batch of its one read can be treated alone
-    # A rowwise stage may stop early, by LIMIT and OFFSET, and may drop rows that it has already given (DISTINCT).
+    # A rowwise stage may stop early, by LIMIT and OFFSET, and may drop rows that it has already given
+    # (DISTINCT).
     limit: int | None = None
     offset: int = 0
     distinct: bool = False
-    # SQL of those rows of its one read that still matter (the best k of an ORDER BY ... LIMIT k). It may be run over
-    # what it kept before and what is new, any number of times; then `sql` over what is left gives the answer.
+    # SQL of those rows of its one read that still matter (the best k of an ORDER BY ... LIMIT k). It may be
+    # run over what it kept before and what is new, any number of times; then `sql` over what is left gives
+    # the answer.
     prune: str = ""
 
 

@@ -1,9 +1,11 @@
-"""Names resolved: every item of every FROM clause gets an id that is its own in the whole statement, and every column
-says by that id whose it is. Stars are spelt out, and every column of a select list gets its name.
+"""Names resolved: every item of every FROM clause gets an id that is its own in the whole statement, and
+every column says by that id whose it is. Stars are spelt out, and every column of a select list gets
+its name.
 
-DuckDB has already found the statement sound (`check.py`), so what is left to decide here is only *which* column a name
-means. Rules as in DuckDB: a column of the FROM clause, else an alias of the select list, else a column of an enclosing
-query. An alias is left as it stands where DuckDB itself will find it, and spelt out where conjuncts are taken apart.
+DuckDB has already found the statement sound (`check.py`), so what is left to decide here is only *which*
+column a name means. Rules as in DuckDB: a column of the FROM clause, else an alias of the select list,
+else a column of an enclosing query. An alias is left as it stands where DuckDB itself will find it, and
+spelt out where conjuncts are taken apart.
 """
 
 from __future__ import annotations
@@ -111,7 +113,9 @@ class Names:
         items = [e for item in node.expressions for e in self._starless(item, scope)]
         scope.aliases = {e.alias.lower(): e.this.copy() for e in items if isinstance(e, exp.Alias)}
         columns = [_label(e) for e in items]
-        node.set("expressions", [self._item(e, c, scope) for e, c in zip(items, unique(columns), strict=True)])
+        node.set(
+            "expressions", [self._item(e, c, scope) for e, c in zip(items, unique(columns), strict=True)]
+        )
         for key, child in list(node.args.items()):
             if key not in ("expressions", "from_", "joins", "with_", "laterals"):
                 for part in child if isinstance(child, list) else [child]:
@@ -133,8 +137,7 @@ class Names:
         if not isinstance(star, exp.Star):
             return [item]
         table = item.table if isinstance(item, exp.Column) else ""
-        source = scope.source(table) if table else None
-        columns = scope.star() if not table else [named(source.read(c), c) for c in source.columns] if source else []
+        columns = scope.star_of(table) if table else scope.star()
         if not columns:
             position = position_of(item)
             raise UnknownRelation(f"{table or '*'} has no columns here", sql=self.sql, position=position)
@@ -162,7 +165,6 @@ class Names:
             return
         where = position_of(node)
         for column in found.find_all(exp.Column):
-            column.meta["resolved"] = True
             if where is not None:
                 column.this.meta["start"] = where
         node.replace(found)
@@ -210,6 +212,4 @@ def _edited(star: exp.Star, columns: list[exp.Expr]) -> list[exp.Expr]:
     replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
     renames = {e.this.name.lower(): e.alias for e in star.args.get("rename") or ()}
     kept = [c for c in columns if c.alias.lower() not in except_]
-    return [
-        named(replaced.get(c.alias.lower(), c.this), renames.get(c.alias.lower(), c.alias)) for c in kept
-    ]
+    return [named(replaced.get(c.alias.lower(), c.this), renames.get(c.alias.lower(), c.alias)) for c in kept]

@@ -1,7 +1,7 @@
 """Values for `?`, `$1` and `$name`, put into the tree as literals: text never becomes SQL.
 
-Before parsing, `marked` gives every parameter a name of its own that is spelt as a quoted identifier, because the
-parser neither remembers the order of `?` nor tells `$1,$2` from a dollar-quoted string.
+Before parsing, `marked` gives every parameter a name of its own that is spelt as a quoted identifier,
+because the parser neither remembers the order of `?` nor tells `$1,$2` from a dollar-quoted string.
 """
 
 from __future__ import annotations
@@ -121,7 +121,9 @@ def _value(name: str, parameters: Parameters, sql: str, place: int) -> object:
 
 
 def _no_surplus(parameters: Parameters, used: set[str], sql: str) -> None:
-    names = list(parameters) if isinstance(parameters, Mapping) else [str(n + 1) for n in range(len(parameters))]
+    names = (
+        list(parameters) if isinstance(parameters, Mapping) else [str(n + 1) for n in range(len(parameters))]
+    )
     surplus = [n for n in names if n not in used]
     if surplus:
         raise QueryError(f"the statement has no parameter {', '.join(surplus)}", sql=sql)

@@ -45,9 +45,7 @@ def _unparsable(error: ParseError, marks: Marked, sql: str) -> Unparsable:
     near = told.get("highlight")
     place = _offset(marks.text, told.get("line"), told.get("col"), str(near or ""))
     hint = f" near {near!r}" if near else ""
-    return Unparsable(
-        f"{message}{hint}", sql=sql, position=None if place is None else marks.original(place)
-    )
+    return Unparsable(f"{message}{hint}", sql=sql, position=None if place is None else marks.original(place))
 
 
 def _offset(text: str, line: object, column: object, near: str) -> int | None:

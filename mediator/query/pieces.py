@@ -69,7 +69,9 @@ class Piece:
             for name in wanted
         ] or [exp.Alias(this=exp.Literal.number(1), alias=exp.to_identifier("one", quoted=True))]
         select = exp.Select(expressions=items)
-        copy = Piece([Part(p.kind, p.item.copy(), [c.copy() for c in p.on]) for p in self.parts], self.columns)
+        copy = Piece(
+            [Part(p.kind, p.item.copy(), [c.copy() for c in p.on]) for p in self.parts], self.columns
+        )
         copy.put_into(select)
         copy.put_columns(select)
         return select

@@ -1,7 +1,8 @@
 """Statements as stages: which rows eddies fetch, and what DuckDB does with them above.
 
-Every FROM clause is replaced by finished stages (`fetch.py`); the rest of each SELECT stays as it was written, over
-them. So a statement, sub-queries and all, becomes blocks and one SQL text that reads their answers.
+Every FROM clause is replaced by finished stages (`fetch.py`); the rest of each SELECT stays as it was
+written, over them. So a statement, sub-queries and all, becomes blocks and one SQL text that reads their
+answers.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from mediator.query.blocks import engine_relation
 from mediator.query.clones import cloned
 from mediator.query.conjuncts import split, together
 from mediator.query.drafts import Unit
@@ -17,13 +19,13 @@ from mediator.query.fetch import Fetch
 from mediator.query.flatten import flatten
 from mediator.query.joins import tree_of
 from mediator.query.names import Names
-from mediator.query.blocks import engine_relation
 from mediator.query.pieces import Piece
-from mediator.query.scope import Cte, Source
+from mediator.query.scope import Cte, Source, column_of
+from mediator.query.semijoins import sides_of
 from mediator.query.stages import Stages
 from mediator.query.standing import all_stand
-from mediator.query.subqueries import exists_as_in, free_names, reachable
-from mediator.query.trees import subqueries
+from mediator.query.subqueries import exists_as_in, free_names, is_cut, pushed, reachable
+from mediator.query.trees import Name, names_in, subqueries
 
 
 class Planner:
@@ -35,39 +37,52 @@ class Planner:
         self.looping: set[Cte] = set()  # recursive WITH entries whose bodies are being planned
         self._stage_of: dict[Cte | str, str | None] = {}
 
-    def query(self, node: exp.Expr, frames: Sequence[Piece] = (), ties: Sequence[exp.Expr] = ()) -> Piece | None:
+    def query(self, node: exp.Expr, frames: Sequence[Piece] = (), ties: Sequence[exp.Expr] = ()) -> None:
         """Rewrites a query in place so that all its FROM clauses read stages.
 
-        `frames` are the FROM clauses around it, already done. `ties` are conditions, over its own columns and those
-        of the frames, that any row it needs must meet; they may be used to fetch less. Returns a SELECT's own FROM.
+        `frames` are the FROM clauses around it, already done. `ties` are conditions, over its own columns and
+        those of the frames, that any row it needs must meet; they may be used to fetch less.
         """
         if isinstance(node, exp.Select):
-            return self._select(node, frames, ties)
-        if isinstance(node, exp.Subquery):
+            self._select(node, frames, ties)
+        elif isinstance(node, exp.Subquery):
             self.query(node.this, frames, ties)
         elif isinstance(node, exp.SetOperation):
             self.query(node.left, frames)
             self.query(node.right, frames)
         else:
             self.nested(node, frames)
-        return None
+
+    def tied(
+        self, node: exp.Expr, outputs: Sequence[Name], conjuncts: Sequence[exp.Expr], frames: Sequence[Piece]
+    ) -> None:
+        """Rewrites a query of which only such rows are needed as meet these conditions on its outputs."""
+        if isinstance(node, exp.Subquery) and not is_cut(node):
+            self.tied(node.this, outputs, conjuncts, frames)
+        elif isinstance(node, exp.SetOperation) and not is_cut(node) and not node.args.get("by_name"):
+            self.tied(node.left, outputs, conjuncts, frames)
+            self.tied(node.right, outputs, conjuncts, frames)
+        else:
+            pairs = zip(outputs, reachable(node), strict=False)
+            values = {name: value for name, value in pairs if value is not None}
+            known = [c for c in conjuncts if {n for n in names_in(c) if n in outputs} <= values.keys()]
+            self.query(node, frames, [pushed(c, values) for c in known])
 
     def nested(self, node: exp.Expr, frames: Sequence[Piece]) -> None:
         """Rewrites the sub-queries inside an expression."""
         for query in list(subqueries(node)):
             self.query(query, frames)
 
-    def _select(self, node: exp.Select, frames: Sequence[Piece], ties: Sequence[exp.Expr]) -> Piece | None:
+    def _select(self, node: exp.Select, frames: Sequence[Piece], ties: Sequence[exp.Expr]) -> None:
         clause = node.args.get("from_")
         if clause is None or not _names_sources(clause.this):
             self.nested(node, frames)
-            return None
+            return
         flatten(self.names, node)
         tree = tree_of(node, self.names.sql)
         where = split(node.args["where"].this) if node.args.get("where") else []
         for key in ("from_", "joins", "where"):
             node.set(key, None)
-        assert tree is not None
         fetch = Fetch(self, node, tree, [exists_as_in(self.names, c) for c in where], frames, ties)
         piece = fetch.run()
         around = [*frames, piece]
@@ -78,20 +93,18 @@ class Planner:
         node.set("where", exp.Where(this=rest) if rest is not None else None)
         piece.put_into(node)
         piece.put_columns(node)
-        return piece
 
     def _conjunct(self, conjunct: exp.Expr, frames: Sequence[Piece]) -> None:
-        """A WHERE condition's sub-queries; those of an IN need only rows that can be equal."""
+        """A WHERE condition's sub-queries; of those of an IN only rows are needed that can be equal."""
         query = conjunct.args.get("query") if isinstance(conjunct, exp.In) else None
         if query is None:
             self.nested(conjunct, frames)
             return
         self.nested(conjunct.this, frames)
-        sides = conjunct.this.expressions if isinstance(conjunct.this, exp.Tuple) else [conjunct.this]
-        pairs = zip(sides, reachable(query), strict=False)
-        ties = [exp.EQ(this=s.copy(), expression=exp.Paren(this=v.copy())) for s, v in pairs if v is not None]
-        ties = [exp.EQ(this=t.left, expression=t.right.unnest()) for t in ties]
-        self.query(query, frames, ties)
+        outputs = [("found", f"v{n}") for n in range(len(sides_of(conjunct.this)))]
+        pairs = zip(sides_of(conjunct.this), outputs, strict=True)
+        equal: list[exp.Expr] = [exp.EQ(this=s.copy(), expression=column_of(*o)) for s, o in pairs]
+        self.tied(query, outputs, equal, frames)
 
     # Derived tables and WITH entries
 

@@ -1,7 +1,8 @@
 """Conditions compiled: over columns as Arrow arrays, for which positions is it TRUE?
 
-Simple comparisons of integers, strings, booleans and dates run in pyarrow, all else in DuckDB; both give what DuckDB
-gives, with SQL's three values. A compiled condition may be called from several threads at once.
+Simple comparisons of integers, strings, booleans and dates run in pyarrow, all else in DuckDB; both give
+what DuckDB gives, with SQL's three values. A compiled condition may be called from several threads at
+once.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ def _truth(node: exp.Expr, where: Where, type_of: TypeOf) -> Truth | None:
     return None
 
 
-def _both(combine: Callable[..., pa.Array], node: exp.Connector, where: Where, type_of: TypeOf) -> Truth | None:
+def _both(
+    combine: Callable[..., pa.Array], node: exp.Connector, where: Where, type_of: TypeOf
+) -> Truth | None:
     left, right = _truth(node.left, where, type_of), _truth(node.right, where, type_of)
     if left is None or right is None:
         return None

@@ -1,4 +1,5 @@
-"""What a statement may not contain: anything that reads or writes outside the catalog, or looks at the engine itself.
+"""What a statement may not contain: anything that reads or writes outside the catalog, or looks at the
+engine itself.
 
 DuckDB is locked as well (`duck.py`). This is the wall that gives reasons.
 """
@@ -65,7 +66,20 @@ def _table_problem(table: exp.Table) -> str | None:
     return None if generated else f"the table function {name or table.this.key} is not allowed here"
 
 
-_FILES = (".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".parquet", ".gz", ".zst", ".txt", ".db", ".duckdb", ".xlsx")
+_FILES = (
+    ".csv",
+    ".tsv",
+    ".json",
+    ".ndjson",
+    ".jsonl",
+    ".parquet",
+    ".gz",
+    ".zst",
+    ".txt",
+    ".db",
+    ".duckdb",
+    ".xlsx",
+)
 
 
 def _position(node: exp.Expr, sql: str) -> int | None:

@@ -1,4 +1,5 @@
-"""What the names inside one SELECT can mean. Who fills a scope, and when, is in `names.py` and `sources.py`."""
+"""What the names inside one SELECT can mean. Who fills a scope, and when, is in `names.py` and
+`sources.py`."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ class Scope:
     ctes: dict[str, Cte]
     sources: list[Source] = field(default_factory=list)
     merged: dict[str, exp.Expr] = field(default_factory=dict)  # USING columns: their value
-    hidden: set[Name] = field(default_factory=set)  # columns that a plain name or a star leaves to a merged one
+    hidden: set[Name] = field(
+        default_factory=set
+    )  # columns that a plain name or a star leaves to a merged one
     aliases: dict[str, exp.Expr] = field(default_factory=dict)  # as written, not yet resolved
 
     def source(self, name: str) -> Source | None:
@@ -82,6 +85,11 @@ class Scope:
                 found.append(named(value, column))
         return found
 
+    def star_of(self, table: str) -> list[exp.Expr]:
+        """The columns of `t.*`."""
+        source = self.source(table)
+        return [] if source is None else [named(source.read(c), c) for c in source.columns]
+
     def columns(self) -> list[str]:
         return [c for s in self.sources for c in s.columns]
 
@@ -98,9 +106,12 @@ class Scope:
 
 
 def column_of(source: str, column: str) -> exp.Column:
-    return exp.Column(
+    """A column that is resolved: its table is a source's id (or, later, a stage)."""
+    made = exp.Column(
         this=exp.to_identifier(column, quoted=True), table=exp.to_identifier(source, quoted=True)
     )
+    made.meta["resolved"] = True
+    return made
 
 
 def named(value: exp.Expr, name: str) -> exp.Alias:

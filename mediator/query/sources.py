@@ -11,7 +11,16 @@ from sqlglot import exp
 
 from mediator.catalog.model import Relation
 from mediator.errors import UnknownColumn, Unsupported
-from mediator.query.scope import Scope, Source, column_of, find_relation, named, renamed, unique, unknown_relation
+from mediator.query.scope import (
+    Scope,
+    Source,
+    column_of,
+    find_relation,
+    named,
+    renamed,
+    unique,
+    unknown_relation,
+)
 from mediator.query.trees import position_of
 
 if TYPE_CHECKING:
@@ -117,7 +126,7 @@ def _derived(names: Names, item: exp.Expr, name: str, renames: list[str], scope:
     if isinstance(item, exp.Subquery) and item.args.get("with_"):
         body.set("with_", item.args["with_"])
     around = Scope(scope.parent, scope.ctes, list(scope.sources), scope.merged, scope.hidden)
-    if isinstance(body, (exp.Query, exp.Subquery)) and not isinstance(body, exp.Table):
+    if isinstance(body, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         body.set("alias", None)
         columns = names.resolve(body, around, scope.ctes)
     else:

@@ -22,17 +22,25 @@ class Stages:
     def schema(self, name: str) -> pa.Schema:
         return next(s.schema for s in self.done if s.name == name)
 
+    def has(self, name: str) -> bool:
+        return any(s.name == name for s in self.done)
+
+    def fresh(self, wish: str) -> str:
+        return self._names.fresh(wish)
+
+    def add(self, stage: SqlStage) -> SqlStage:
+        self.done.append(stage)
+        return stage
+
     def add_block(self, block: Block) -> BlockStage:
-        stage = BlockStage(self._names.fresh("block"), block, block.schema)
+        stage = BlockStage(self.fresh("block"), block, block.schema)
         self.done.append(stage)
         return stage
 
     def add_sql(self, node: exp.Expr, wish: str = "step") -> SqlStage:
         """A stage of a query whose FROM clauses all name stages by now."""
         sql, reads = node.sql("duckdb"), self.read_by(node)
-        stage = SqlStage(self._names.fresh(wish), sql, reads, self._shape(sql, reads))
-        self.done.append(stage)
-        return stage
+        return self.add(SqlStage(self.fresh(wish), sql, reads, self._shape(sql, reads)))
 
     def read_by(self, node: exp.Expr) -> tuple[str, ...]:
         known = {s.name for s in self.done}

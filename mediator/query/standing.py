@@ -1,5 +1,5 @@
-"""Could a block be answered by itself? A first look, for choosing between two ways of writing a query; the verdict
-proper, with its reasons, is the room `binding`'s."""
+"""Could a block be answered by itself? A first look, for choosing between two ways of writing a query; the
+verdict proper, with its reasons, is the room `binding`'s."""
 
 from __future__ import annotations
 

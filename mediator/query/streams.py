@@ -1,90 +1,198 @@
-"""The last stage: can its rows be given one batch at a time, and is anything left to do to them at all?"""
+"""The last stage: can its rows be given one batch at a time, and is anything left to do to them at all?
+
+- Columns of a block and nothing else: the block gives the answers itself.
+- A select list that looks at one row at a time: a rowwise stage, LIMIT and DISTINCT included.
+- UNION ALL of such: each side a rowwise stage, and one more that passes all of them on.
+- ORDER BY ... LIMIT k of such: all of it at the end, but only the best k rows are kept meanwhile.
+- All else needs all rows.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
+from mediator.query import duck
 from mediator.query.model import BlockStage, Column, Output, SqlStage, Stage
-from mediator.query.pieces import Piece
 from mediator.query.stages import Stages
-from mediator.query.trees import is_aggregate, plain
+from mediator.query.trees import has_subquery, is_aggregate, plain
 
 _WHOLE = ("group", "having", "qualify", "windows", "order", "with_", "laterals", "sample")
 
 
-def finish(stages: Stages, statement: exp.Expr, piece: Piece | None, columns: list[str]) -> list[Stage]:
+def finish(stages: Stages, statement: exp.Expr, columns: list[str]) -> list[Stage]:
     """All stages; the last gives the answers under these names."""
-    if not isinstance(statement, exp.Select) or piece is None or not _row_by_row(statement, piece):
-        last = stages.add_sql(statement, "answer")
-        names = [c if i >= len(columns) else columns[i] for i, c in enumerate(last.schema.names)]
-        if names != last.schema.names:
-            quoted = ", ".join(exp.to_identifier(n, quoted=True).sql("duckdb") for n in names)
-            sql = f"SELECT * FROM ({last.sql}) AS answer({quoted})"
-            stages.done[-1] = replace(last, sql=sql, schema=last.schema.rename_columns(names))
-        return stages.done
-    limit, offset = _number(statement, "limit"), _number(statement, "offset")
-    distinct = statement.args.get("distinct") is not None
-    for key in ("limit", "offset", "distinct"):
-        statement.set(key, None)
-    return [*_streamed(stages, statement, piece, (limit, offset or 0, distinct))]
-
-
-def _streamed(
-    stages: Stages, statement: exp.Select, piece: Piece, cut: tuple[int | None, int, bool]
-) -> list[Stage]:
-    direct = _direct(stages, statement, piece)
-    if direct is not None:
-        stages.done[-1] = direct
-        if cut == (None, 0, False):
-            return stages.done
-        # Nothing to compute: rows are only counted or told apart.
-        last = SqlStage("answer", "", (direct.name,), direct.schema)
-        stages.done.append(last)
+    if isinstance(statement, exp.Select) and _row_by_row(stages, statement):
+        _stream(stages, statement)
+    elif isinstance(statement, exp.Union) and _streams_as_union(stages, statement):
+        _stream_union(stages, statement, columns)
     else:
-        last = stages.add_sql(statement, "answer")
-    limit, offset, distinct = cut
-    stages.done[-1] = replace(last, rowwise=True, limit=limit, offset=offset, distinct=distinct)
+        _gather(stages, statement, columns)
     return stages.done
 
 
-def _row_by_row(statement: exp.Select, piece: Piece) -> bool:
+# Row by row
+
+
+def _row_by_row(stages: Stages, statement: exp.Select, order: bool = False) -> bool:
     """Whether each row of one finished stage gives its answers by itself."""
-    if piece.stage() is None or any(statement.args.get(k) for k in _WHOLE):
-        return False
+    whole = [k for k in _WHOLE if statement.args.get(k) and not (order and k == "order")]
     distinct = statement.args.get("distinct")
-    if distinct is not None and distinct.args.get("on") is not None:
+    if whole or _only_read(stages, statement) is None or (distinct is not None and distinct.args.get("on")):
         return False
-    if any(is_aggregate(e) for e in statement.expressions):
+    nested = any(has_subquery(part) for part in statement.iter_expressions())
+    if nested or any(is_aggregate(e) for e in statement.expressions):
         return False
-    if any(q is not statement for q in statement.find_all(exp.Query) if not isinstance(q, exp.Table)):
-        return False
-    return all(statement.args.get(k) is None or _number(statement, k) is not None for k in ("limit", "offset"))
+    return _cut(statement) is not None
 
 
-def _number(statement: exp.Select, key: str) -> int | None:
-    clause = statement.args.get(key)
-    value = clause.args.get("expression") if clause is not None else None
-    if isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit():
-        percent = clause.args.get("limit_options") if clause is not None else None
-        return None if percent else int(value.this)
-    return None
-
-
-def _direct(stages: Stages, statement: exp.Select, piece: Piece) -> BlockStage | None:
-    """The last block with the answer's own columns as its outputs, if the select list only names columns."""
-    stage = stages.done[-1]
-    if statement.args.get("where") or not isinstance(stage, BlockStage) or stage.name != piece.stage():
+def _only_read(stages: Stages, statement: exp.Select) -> str | None:
+    """The one stage that a select reads."""
+    clause = statement.args.get("from_")
+    if clause is None or statement.args.get("joins") or not isinstance(clause.this, exp.Table):
         return None
+    return clause.this.name if stages.has(clause.this.name) else None
+
+
+def _cut(statement: exp.Expr) -> tuple[int | None, int] | None:
+    """LIMIT and OFFSET as numbers; none where they are anything else."""
+    numbers: list[int | None] = []
+    for key in ("limit", "offset"):
+        clause = statement.args.get(key)
+        value = clause.args.get("expression") if clause is not None else None
+        whole = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit()
+        if clause is not None and (not whole or clause.args.get("limit_options")):
+            return None
+        numbers.append(int(value.this) if whole and value is not None else None)
+    return numbers[0], numbers[1] or 0
+
+
+def _stream(stages: Stages, statement: exp.Select) -> str:
+    """Adds what the select list needs; returns the name of the stage that gives its rows."""
+    limit, offset = _cut(statement) or (None, 0)
+    distinct = statement.args.get("distinct") is not None
+    for key in ("limit", "offset", "distinct"):
+        statement.set(key, None)
+    below = _direct(stages, statement)
+    if below is None:
+        last = stages.add_sql(statement, "answer")
+    elif limit is None and not offset and not distinct:
+        return below.name
+    else:
+        # Nothing to compute: rows are only counted, or told apart.
+        last = stages.add(SqlStage(stages.fresh("answer"), "", (below.name,), below.schema))
+    stages.done[-1] = replace(last, rowwise=True, limit=limit, offset=offset, distinct=distinct)
+    return last.name
+
+
+def _direct(stages: Stages, statement: exp.Select) -> BlockStage | None:
+    """The block below with the answer's own columns as its outputs, if the select list only names columns."""
+    at = next(n for n, s in enumerate(stages.done) if s.name == _only_read(stages, statement))
+    stage = stages.done[at]
     columns = [plain(e.this) for e in statement.expressions]
-    if any(c is None for c in columns):
+    if statement.args.get("where") or None in columns or not isinstance(stage, BlockStage):
         return None
-    have = {o.name: o.column for o in stage.block.outputs}
-    chosen = [_output(have, c.name, e.alias) for c, e in zip(columns, statement.expressions, strict=True) if c]
-    block = replace(stage.block, outputs=tuple(chosen))
-    return BlockStage(stage.name, block, block.schema)
+    if any(isinstance(s, SqlStage) and stage.name in s.reads for s in stages.done):
+        return None
+    have: dict[str, Column] = {o.name: o.column for o in stage.block.outputs}
+    pairs = zip(columns, statement.expressions, strict=True)
+    outputs = tuple(Output(have[c.name], e.alias) for c, e in pairs if c is not None)
+    block = replace(stage.block, outputs=outputs)
+    stages.done[at] = made = BlockStage(stage.name, block, block.schema)
+    return made
 
 
-def _output(have: dict[str, Column], column: str, name: str) -> Output:
-    return Output(have[column], name)
+# UNION ALL
+
+
+def _sides(statement: exp.Expr) -> list[exp.Expr]:
+    """The queries that nested UNION ALLs put one after the other."""
+    if any(statement.args.get(k) for k in ("order", "limit", "offset", "by_name")):
+        return [statement]
+    if isinstance(statement, exp.Subquery):
+        return _sides(statement.this)
+    if isinstance(statement, exp.Union) and not statement.args.get("distinct"):
+        return [*_sides(statement.left), *_sides(statement.right)]
+    return [statement]
+
+
+def _streams_as_union(stages: Stages, statement: exp.Union) -> bool:
+    top = not any(statement.args.get(k) for k in ("distinct", "order", "by_name")) and _cut(statement)
+    sides = [*_sides(statement.left), *_sides(statement.right)]
+    return bool(top) and all(isinstance(s, exp.Select) and _row_by_row(stages, s) for s in sides)
+
+
+def _stream_union(stages: Stages, statement: exp.Union, columns: list[str]) -> None:
+    limit, offset = _cut(statement) or (None, 0)
+    for key in ("limit", "offset"):
+        statement.set(key, None)
+    schema = _named(stages.shape_of(statement), columns)
+    reads = []
+    for side in [*_sides(statement.left), *_sides(statement.right)]:
+        assert isinstance(side, exp.Select)
+        _as_schema(stages, side, schema)
+        reads.append(_stream(stages, side))
+    stages.add(SqlStage(stages.fresh("answer"), "", tuple(reads), schema, True, limit, offset))
+
+
+def _as_schema(stages: Stages, side: exp.Select, schema: pa.Schema) -> None:
+    """Gives a select the names and types of the whole."""
+    own = stages.shape_of(side)
+    for item, mine, field in zip(side.expressions, own, schema, strict=True):
+        item.set("alias", exp.to_identifier(field.name, quoted=True))
+        if mine.type != field.type:
+            kind = exp.DataType.build(duck.type_name(field.type), dialect="duckdb")
+            item.set("this", exp.Cast(this=item.this, to=kind))
+
+
+def _named(schema: pa.Schema, columns: list[str]) -> pa.Schema:
+    return pa.schema([field.with_name(name) for field, name in zip(schema, columns, strict=True)])
+
+
+# All rows at once
+
+
+def _gather(stages: Stages, statement: exp.Expr, columns: list[str]) -> None:
+    prune = ""
+    if isinstance(statement, exp.Select) and _row_by_row(stages, statement, order=True):
+        prune = _prune(statement)
+    last = stages.add_sql(statement, "answer")
+    if last.schema.names != columns:
+        names = ", ".join(exp.to_identifier(n, quoted=True).sql("duckdb") for n in columns)
+        sql = f"SELECT * FROM ({last.sql}) AS answer({names})"
+        last = replace(last, sql=sql, schema=_named(last.schema, columns))
+    stages.done[-1] = replace(last, prune=prune)
+
+
+def _prune(statement: exp.Select) -> str:
+    """The rows below that ORDER BY and LIMIT would choose, if they would."""
+    limit, offset = _cut(statement) or (None, 0)
+    if limit is None or not statement.args.get("order") or statement.args.get("distinct"):
+        return ""
+    order = _spelt_out(statement)
+    if order is None:
+        return ""
+    best = exp.Select(expressions=[exp.Star()], from_=statement.args["from_"].copy(), order=order)
+    if statement.args.get("where"):
+        best.set("where", statement.args["where"].copy())
+    return str(best.limit(limit + offset, copy=False).sql("duckdb"))
+
+
+def _spelt_out(statement: exp.Select) -> exp.Order | None:
+    """ORDER BY without the select list's aliases and positions; none if it names something else."""
+    values = {e.alias.lower(): e.this for e in statement.expressions}
+    order: exp.Order = statement.args["order"].copy()
+    for item in order.expressions:
+        key = item.this
+        if isinstance(key, exp.Literal):
+            if key.is_string or not 0 < int(key.this) <= len(statement.expressions):
+                return None
+            key.replace(statement.expressions[int(key.this) - 1].this.copy())
+    for column in [c for c in order.find_all(exp.Column) if not c.table]:
+        value = values.get(column.name.lower())
+        if value is None or any(not c.table for c in value.find_all(exp.Column)):
+            return None
+        column.replace(exp.Paren(this=value.copy()))
+    return order

@@ -1,4 +1,5 @@
-"""Sub-queries as seen from outside: what they read of their surroundings, and which conditions may go inside."""
+"""Sub-queries as seen from outside: what they read of their surroundings, and which conditions may go
+inside."""
 
 from __future__ import annotations
 
@@ -47,17 +48,26 @@ def pushed(conjunct: exp.Expr, values: dict[Name, exp.Expr]) -> exp.Expr:
     return conjunct.copy().transform(replaced)
 
 
+def is_cut(query: exp.Expr) -> bool:
+    """Whether LIMIT or OFFSET choose among a query's rows, so that taking some away would bring others in."""
+    return any(query.args.get(k) for k in ("limit", "offset"))
+
+
 def reachable(query: exp.Expr) -> list[exp.Expr | None]:
-    """Per column of a query: the expression on which a condition may be put to its rows before all else is done,
-    or none. Within groups that is what they are grouped by."""
-    while isinstance(query, exp.Subquery) and not any(query.args.get(k) for k in ("limit", "offset")):
+    """Per column of a query: the expression on which a condition may be put to its rows before all else is
+    done, or none. Within groups that is what they are grouped by."""
+    while isinstance(query, exp.Subquery) and not is_cut(query):
         query = query.this
     if not isinstance(query, exp.Select):
         return []
     values: list[exp.Expr] = [e.this if isinstance(e, exp.Alias) else e for e in query.expressions]
     distinct = query.args.get("distinct")
     blocked = any(query.args.get(k) for k in ("limit", "offset", "qualify"))
-    if blocked or (distinct is not None and distinct.args.get("on")) or any(v.find(exp.Window) for v in values):
+    if (
+        blocked
+        or (distinct is not None and distinct.args.get("on"))
+        or any(v.find(exp.Window) for v in values)
+    ):
         return [None] * len(values)
     group = query.args.get("group")
     if group is None and not query.args.get("having") and not any(is_aggregate(v) for v in values):
@@ -86,7 +96,8 @@ def _early(value: exp.Expr) -> bool:
 
 
 def exists_as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:
-    """EXISTS (SELECT ... FROM r WHERE r.x = b.x AND p) as b.x IN (SELECT r.x FROM r WHERE p); else what it was.
+    """EXISTS (SELECT ... FROM r WHERE r.x = b.x AND p) as b.x IN (SELECT r.x FROM r WHERE p); else what it
+    was.
 
     Only for a conjunct of a WHERE: there UNKNOWN is as good as FALSE.
     """
@@ -137,7 +148,8 @@ def _reads_outside(names: Names, part: exp.Expr, inside: set[str]) -> bool:
 
 def _membership(query: exp.Select, pairs: list[tuple[exp.Expr, exp.Expr]], rest: list[exp.Expr]) -> exp.In:
     items: list[exp.Expr] = [
-        exp.Alias(this=inner, alias=exp.to_identifier(f"v{n}", quoted=True)) for n, (_, inner) in enumerate(pairs)
+        exp.Alias(this=inner, alias=exp.to_identifier(f"v{n}", quoted=True))
+        for n, (_, inner) in enumerate(pairs)
     ]
     query.set("expressions", items)
     query.set("distinct", None)

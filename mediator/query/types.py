@@ -52,7 +52,7 @@ def lossless(narrow: pa.DataType, wide: pa.DataType) -> bool:
     if family(narrow) == family(wide):
         return True
     if pt.is_boolean(narrow):
-        return pt.is_integer(wide) or pt.is_floating(wide) or pt.is_decimal(wide)
+        return bool(pt.is_integer(wide) or pt.is_floating(wide) or pt.is_decimal(wide))
     if pt.is_integer(narrow):
         return _integers_fit(narrow, wide)
     if pt.is_decimal(narrow) and pt.is_decimal(wide):
@@ -61,7 +61,7 @@ def lossless(narrow: pa.DataType, wide: pa.DataType) -> bool:
         return bool(pt.is_float64(wide))
     if pt.is_timestamp(wide) and wide.tz is None:
         plain = pt.is_date32(narrow) or (pt.is_timestamp(narrow) and narrow.tz is None)
-        return plain and _unit(narrow) <= _unit(wide)
+        return bool(plain) and _unit(narrow) <= _unit(wide)
     return False
 
 

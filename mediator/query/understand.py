@@ -26,13 +26,15 @@ def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query
     statement = _unwrapped(statement)
     _label(statement, columns)
     planner = Planner(names)
-    piece = planner.query(statement)
-    stages = finish(planner.stages, statement, piece, columns)
+    planner.query(statement)
+    stages = finish(planner.stages, statement, columns)
     return Query(sql, tuple(stages), stages[-1].schema)
 
 
 def _unwrapped(statement: exp.Expr) -> exp.Expr:
-    while isinstance(statement, exp.Subquery) and not any(statement.args.get(k) for k in ("order", "limit", "offset")):
+    while isinstance(statement, exp.Subquery) and not any(
+        statement.args.get(k) for k in ("order", "limit", "offset")
+    ):
         statement = statement.this
     return statement
 

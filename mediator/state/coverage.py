@@ -44,6 +44,7 @@ class Entry:
     at: float = 0.0
     until: float = FOREVER
     cause: Cause | None = None
+    method: str = ""  # by which a failed lookup was asked
 
 
 class Coverage:

@@ -58,15 +58,15 @@ class Site:
 
 
 @asynccontextmanager
-async def serving(handler: Handler) -> AsyncIterator[Site]:
+async def serving(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[Site]:
     site = Site(handler)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", site.answer)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
-    listener = web.TCPSite(runner, "127.0.0.1", 0)
+    listener = web.TCPSite(runner, host, 0)
     await listener.start()
-    site.base = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    site.base = f"http://{host}:{runner.addresses[0][1]}"
     try:
         yield site
     finally:
@@ -268,11 +268,15 @@ class TestPrivateAddresses:
                 assert told.cause.startswith(("refused", "unreachable")), told.cause
             assert not site.requests
 
-    async def test_are_refused_on_a_redirect_too(self) -> None:
-        async with serving(lookup) as site:
+    async def test_are_refused_on_a_redirect_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def astray(request: web.Request) -> web.StreamResponse:
+            return web.Response(status=302, headers={"Location": f"{inner.base}/secret"})
+
+        monkeypatch.setattr("mediator.access.addresses.is_public", lambda a: str(a) == "127.0.0.1")
+        async with serving(astray) as site, serving(lookup, "127.0.0.2") as inner:
             told = await heard(site, lookups(1), allow_private=False)
-            assert "is not a public address" in told.cause
-            assert not site.requests
+            assert "127.0.0.2 is not a public address" in told.cause
+            assert (len(site.requests), inner.requests) == (1, [])
 
     async def test_redirects_end(self) -> None:
         async def around(request: web.Request) -> web.StreamResponse:

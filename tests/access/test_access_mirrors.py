@@ -211,6 +211,26 @@ class TestFailingOver:
 
         played(Scripted(reply), catalog(A, B), play)
 
+    def test_but_not_when_it_is_called_back_in_the_moment_of_failing(self) -> None:
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+
+            async def reply(mirror: Mirror, request: Request) -> Reply:
+                await asyncio.sleep(0.1)
+                if request.path == "/scan":
+                    return page([], ["/1", "/2"])
+                visit.cancel(Cancel(1))
+                return status(403)
+
+            network.answer = reply
+            visit.ask(scan())
+            await asyncio.sleep(10.0)
+            assert set(network.sources) == {"a"}
+            assert not heard.events
+
+        network = network_of()
+        played(network, catalog(A, B), play)
+
 
 class TestProbation:
     def test_a_mirror_that_is_down_is_left_alone_and_comes_back(self) -> None:

@@ -49,7 +49,7 @@ def gaps(network: Scripted) -> list[float]:
     return [b - a for a, b in zip(network.times, network.times[1:], strict=False)]
 
 
-ONCE_MORE = [
+ONCE_MORE: list[Reply | Exception] = [
     Unreachable("reset", again=True),
     TimedOut("no connection in time", again=True),
     *(status(code) for code in (408, 425, 429, 500, 502, 503, 504)),
@@ -83,8 +83,8 @@ class TestAgain:
                 assert 0.05 * 2**n <= gap <= 0.1 * 2**n
 
     def test_a_page_that_is_asked_again_lands_once(self) -> None:
-        pages = [page([[1, "a"]], ["/2"]), status(500), Unreachable("cut", again=True), page([[2, "b"]])]
-        told = heard(in_turn(*pages), catalog(), scan())
+        trouble = status(500), Unreachable("cut", again=True)
+        told = heard(in_turn(page([[1, "a"]], ["/2"]), *trouble, page([[2, "b"]])), catalog(), scan())
         assert told.rows == [(1, "a"), (2, "b")]
 
     def test_the_wrapper_may_say_later(self) -> None:

@@ -112,7 +112,7 @@ def _prepared(case: Case, statement: str, house: House, random: Random, effort: 
         room=random.choice((1, 2, 5, 1000)),
     )
     floating = AnyOrder(random)
-    return Running(statement, stage.block, assemble(stage.block, found, house, settings, floating), floating)
+    return Running(statement, stage.block, assemble(stage.block, found, house, settings, floating=floating), floating)
 
 
 def _obey(one: Running, commands: list[Command], sources: Sources) -> None:

@@ -1,7 +1,7 @@
 """A query's stages run the slow and obvious way, and the small book trade that they are run over.
 
-A block is a cross product, filtered; every relation gives all its rows, whatever its access methods ask for. What
-comes out must be what DuckDB makes of the SQL as it was written.
+A block is a cross product, filtered; every relation gives all its rows, whatever its access methods ask
+for. What comes out must be what DuckDB makes of the SQL as it was written.
 """
 
 from __future__ import annotations
@@ -169,9 +169,7 @@ def run_block(block: Block, tables: Mapping[str, pa.Table]) -> pa.Table:
         count = rows[number].num_rows
         found = [np.repeat(f, count) for f in found] + [np.tile(np.arange(count), size)]
         found = _filtered(block, found, rows)
-    return pa.table(
-        [_gather(o.column, found, rows, block) for o in block.outputs], schema=block.schema
-    )
+    return pa.table([_gather(o.column, found, rows, block) for o in block.outputs], schema=block.schema)
 
 
 def _rows(block: Block, number: int, tables: Mapping[str, pa.Table]) -> pa.Table:

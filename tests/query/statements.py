@@ -3,275 +3,19 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 
-# Rows in any order.
-PLAIN = [s.strip() for s in """
-SELECT * FROM books;
-SELECT title FROM books;
-SELECT b.title, b.year FROM books b WHERE b.year > 1900;
-SELECT title AS t, t || '!' AS shout FROM books;
-SELECT DISTINCT publisher FROM books;
-SELECT DISTINCT publisher, year > 1900 AS modern FROM books;
-SELECT count(*) FROM books;
-SELECT count(*), count(year), sum(year), avg(year), min(title), max(title) FROM books;
-SELECT 1 + 1 AS two, 'x' AS x;
-SELECT 1 FROM books WHERE year = 1965;
-SELECT NULL AS n, title FROM books WHERE publisher IS NULL;
-SELECT * FROM books WHERE publisher IS NOT NULL AND NOT (year < 1900 OR year > 2000);
-SELECT * FROM books WHERE NOT publisher = 'P';
-SELECT * FROM books WHERE publisher <> 'P' OR publisher IS NULL;
-SELECT * FROM books WHERE year BETWEEN 1900 AND 1990;
-SELECT * FROM books WHERE year NOT BETWEEN 1900 AND 1990;
-SELECT * FROM books WHERE title LIKE '%u%';
-SELECT * FROM books WHERE title NOT LIKE 'E%';
-SELECT * FROM books WHERE title ILIKE 'dune';
-SELECT * FROM books WHERE title LIKE '%!%%' ESCAPE '!';
-SELECT * FROM books WHERE title LIKE '____';
-SELECT * FROM books WHERE title SIMILAR TO '[A-E].*';
-SELECT * FROM books WHERE regexp_matches(title, '^[A-Z]');
-SELECT * FROM books WHERE year IN (1965, 1922, 7);
-SELECT * FROM books WHERE year IN (1965, NULL);
-SELECT * FROM books WHERE year NOT IN (1965, 1922);
-SELECT * FROM books WHERE year NOT IN (1965, NULL);
-SELECT * FROM books WHERE isbn IN ('i1', 'i1', 'i2');
-SELECT * FROM books WHERE year = 1965 OR year = 1922 OR year IN (2001);
-SELECT * FROM books WHERE year = 1965.5;
-SELECT * FROM books WHERE year = '1965';
-SELECT * FROM books WHERE year > 1921.5;
-SELECT * FROM books WHERE year = NULL;
-SELECT * FROM books WHERE NULL;
-SELECT * FROM books WHERE 1 = 2 AND year > 3;
-SELECT * FROM books WHERE 1 = 1 AND year > 1950;
-SELECT * FROM books WHERE (year = 1965) IS NOT TRUE;
-SELECT * FROM books WHERE year IS DISTINCT FROM 1965;
-SELECT * FROM books WHERE author_id = 2 AND author_id = 3;
-SELECT * FROM books WHERE year - 1900 = author_id + 63;
-SELECT title, CASE WHEN year < 1900 THEN 'old' WHEN year < 2000 THEN 'mid' ELSE 'new' END AS age FROM books;
-SELECT coalesce(title, '?') AS t, length(title), upper(title) FROM books;
-SELECT title t FROM books WHERE t > 'E';
-SELECT year + 1 AS next FROM books WHERE next > 1990;
-SELECT year % 100 AS yy, count(*) AS n FROM books GROUP BY yy HAVING n > 0;
-SELECT publisher, count(*) FROM books GROUP BY publisher;
-SELECT publisher, count(*) FROM books GROUP BY 1 HAVING count(*) > 1;
-SELECT publisher, year > 1900 AS m, count(*) FROM books GROUP BY ALL;
-SELECT publisher, year, count(*) FROM books GROUP BY ROLLUP (publisher, year);
-SELECT publisher, count(*) FILTER (WHERE year > 1900) AS n FROM books GROUP BY publisher;
-SELECT publisher, string_agg(title, ',' ORDER BY title) FROM books GROUP BY publisher;
-SELECT publisher, list(title ORDER BY title) AS all_titles FROM books GROUP BY publisher;
-SELECT b.title, o.price FROM books b JOIN offers o ON o.isbn = b.isbn;
-SELECT b.title, o.price FROM books b, offers o WHERE o.isbn = b.isbn AND o.price > 9;
-SELECT * FROM books b JOIN offers o USING (isbn);
-SELECT isbn, b.isbn, o.isbn FROM books b JOIN offers o USING (isbn);
-SELECT b.*, o.price FROM books b JOIN offers o USING (isbn);
-SELECT * FROM books NATURAL JOIN offers;
-SELECT * FROM prizes NATURAL JOIN books;
-SELECT * EXCLUDE (publisher, author_id) FROM books;
-SELECT * REPLACE (upper(title) AS title) FROM books;
-SELECT b.* EXCLUDE (isbn) FROM books b;
-SELECT b.title, a.name FROM books b JOIN authors a ON a.id = b.author_id;
-SELECT b.title, a.name FROM books b JOIN authors a ON a.id = b.author_id AND a.country = 'UK';
-SELECT a.name, b.title, o.shop FROM authors a JOIN books b ON b.author_id = a.id JOIN offers o USING (isbn);
-SELECT count(*) FROM books b CROSS JOIN authors a;
-SELECT b1.title, b2.title FROM books b1, books b2 WHERE b1.author_id = b2.author_id AND b1.isbn < b2.isbn;
-SELECT b1.title, b2.title FROM books b1 JOIN books b2 ON b1.year < b2.year AND b2.year <= b1.year + 50;
-SELECT b.title, p.prize FROM books b, prizes p WHERE b.year < p.year;
-SELECT b.title, p.prize FROM books b, prizes p WHERE p.year = b.year + 1;
-SELECT b.title, p.prize FROM books b, prizes p WHERE p.year - b.year = 1;
-SELECT b.title, p.prize FROM books b, prizes p WHERE p.year - 1 = b.year + 0;
-SELECT b.title, r.text FROM books b, reviews r WHERE b.isbn = r.isbn OR b.year = r.stars;
-SELECT b.title, a.name FROM books b, authors a WHERE lower(b.title) < lower(a.name);
-SELECT b.title FROM books b, books c WHERE lower(b.title) = lower(c.title) AND b.isbn <> c.isbn;
-SELECT b.title FROM books b WHERE b.isbn = b.title;
-SELECT b.title FROM books b, offers o, reviews r WHERE b.isbn = o.isbn AND o.isbn = r.isbn AND r.isbn = b.isbn;
-SELECT b.title, o.shop FROM books b, offers o WHERE b.isbn = o.isbn AND b.isbn = 'i2';
-SELECT o.shop, r.stars FROM offers o, reviews r WHERE o.isbn = r.isbn AND o.isbn IN ('i1', 'i2');
-SELECT o.shop, r.stars FROM offers o, reviews r WHERE o.isbn = r.isbn AND r.isbn IN ('i1', 'i2', NULL) AND o.isbn <> 'i1';
-SELECT * FROM offers WHERE isbn IN ('i1', 'i3') AND isbn IN ('i3', 'i2');
-SELECT * FROM offers WHERE isbn IN ('i1');
-SELECT * FROM reviews WHERE isbn = 'i1' AND stars = 5;
-SELECT a.name, p.prize FROM authors a, prizes p WHERE a.id = p.year;
-SELECT a.name FROM authors a, kinds k WHERE a.id = k.i8;
-SELECT a.name FROM authors a, kinds k WHERE a.id = k.f;
-SELECT a.name FROM authors a, kinds k WHERE a.id = k.d;
-SELECT a.name FROM authors a, kinds k WHERE a.id = k.u64;
-SELECT k.f, j.f FROM kinds k, kinds j WHERE k.f = j.f;
-SELECT k.f, j.f4 FROM kinds k, kinds j WHERE k.f = j.f4;
-SELECT k.d, j.f FROM kinds k, kinds j WHERE k.d = j.f;
-SELECT k.u64, j.i8 FROM kinds k, kinds j WHERE k.u64 = j.i8;
-SELECT k.u64 FROM kinds k, kinds j WHERE k.u64 = j.u64;
-SELECT k.big, o.price FROM kinds k, offers o WHERE k.big = o.isbn;
-SELECT k.l FROM kinds k, kinds j WHERE k.l = j.l;
-SELECT k.b FROM kinds k, kinds j WHERE k.b = j.b;
-SELECT k.f FROM kinds k WHERE k.f > 1;
-SELECT k.f FROM kinds k WHERE k.f = 0;
-SELECT k.i8 FROM kinds k WHERE k.i8 < 300 AND k.i8 <> 2;
-SELECT k.b FROM kinds k WHERE k.b;
-SELECT k.b FROM kinds k WHERE NOT k.b;
-SELECT k.b FROM kinds k WHERE k.b = true;
-SELECT k.l[1] AS first FROM kinds k WHERE len(k.l) > 0;
-SELECT unnest(k.l) AS item FROM kinds k;
-SELECT prize FROM prizes WHERE awarded = DATE '2024-01-01';
-SELECT prize FROM prizes WHERE awarded >= '2023-01-01';
-SELECT prize FROM prizes WHERE awarded < DATE '2024-01-01' + INTERVAL 1 MONTH;
-SELECT p.prize, q.prize FROM prizes p, prizes q WHERE p.awarded = q.at;
-SELECT p.prize FROM prizes p WHERE p.at = DATE '2024-01-01';
-SELECT year(awarded) AS y, count(*) FROM prizes GROUP BY y;
-SELECT extract(month FROM awarded) AS m, strftime(awarded, '%Y-%m') FROM prizes;
-SELECT "select", "a.b" FROM "Odd Names" WHERE "Key" = 2;
-SELECT o."Key", P.prize FROM "Odd Names" AS o, prizes P WHERE o.KEY + 1964 = p.YEAR;
-SELECT "odd names".key FROM "odd names" WHERE "a.b";
-SELECT o."a.b" AS "A B", 1 AS "a b" FROM "Odd Names" o;
-SELECT Title, TITLE, title FROM Books;
-SELECT title, year AS title FROM books;
-SELECT b FROM books b WHERE isbn = 'i1';
-SELECT x.title FROM (SELECT title, year FROM books WHERE year > 1900) x WHERE x.year < 2000;
-SELECT x.t FROM (SELECT upper(title) AS t, isbn FROM books) x JOIN offers o ON o.isbn = x.isbn;
-SELECT x.t, count(*) FROM (SELECT lower(title) AS t, isbn FROM books) x GROUP BY x.t;
-SELECT * FROM (SELECT title, title FROM books) x;
-SELECT * FROM (SELECT year + 1, count(*) FROM books GROUP BY 1) x;
-SELECT * FROM (SELECT isbn AS i, year FROM books) AS x(k, y) WHERE k > 'i3';
-SELECT * FROM books AS b(a, b, c) WHERE c = 2;
-SELECT x.isbn, n FROM (SELECT isbn, count(*) AS n FROM offers GROUP BY isbn) x JOIN books b ON b.isbn = x.isbn;
-SELECT b.title, x.s FROM books b JOIN (SELECT isbn, avg(stars) AS s FROM reviews GROUP BY isbn) x USING (isbn);
-SELECT b.title, x.s FROM books b LEFT JOIN (SELECT isbn, sum(price) AS s FROM offers GROUP BY ALL) x USING (isbn);
-SELECT b.title, x.m FROM books b, (SELECT max(price) AS m FROM offers WHERE isbn = 'i2') x;
-SELECT b.title FROM books b JOIN (SELECT DISTINCT isbn FROM offers) x ON x.isbn = b.isbn;
-SELECT b.title, v.w FROM books b JOIN (VALUES ('i1', 10), ('i2', 20), ('i2', 30)) v(isbn, w) ON v.isbn = b.isbn;
-SELECT r.i, b.title FROM range(1, 4) r(i) JOIN books b ON b.author_id = r.i;
-SELECT * FROM generate_series(1, 3);
-SELECT b.title, u.x FROM books b, unnest([1, 2]) u(x) WHERE b.author_id = u.x;
-SELECT k.i8, u.x FROM kinds k, unnest(k.l) u(x);
-SELECT b.title, l.n FROM books b, LATERAL (SELECT count(*) AS n FROM reviews r WHERE r.isbn = b.isbn) l;
-SELECT b.title, l.s FROM books b JOIN LATERAL (SELECT r.stars AS s FROM reviews r WHERE r.isbn = b.isbn) l ON true;
-SELECT b.title, l.s FROM books b LEFT JOIN LATERAL (SELECT max(o.price) AS s FROM offers o WHERE o.isbn = b.isbn) l ON true;
-WITH x AS (SELECT * FROM books WHERE year > 1900) SELECT title FROM x;
-WITH x AS (SELECT isbn, year FROM books) SELECT a.isbn, b.isbn FROM x a JOIN x b ON a.year < b.year;
-WITH x(k, n) AS (SELECT publisher, count(*) FROM books GROUP BY 1) SELECT a.k, b.n FROM x a JOIN x b ON a.n = b.n;
-WITH x AS (SELECT isbn FROM prizes), y AS (SELECT b.* FROM books b JOIN x USING (isbn)) SELECT title FROM y;
-WITH x AS MATERIALIZED (SELECT isbn, year FROM books) SELECT count(*) FROM x, x AS z WHERE x.year = z.year;
-WITH books AS (SELECT 'mine' AS title) SELECT title FROM books;
-WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 4) SELECT n FROM t;
-WITH RECURSIVE t AS (SELECT isbn, author_id FROM books WHERE isbn = 'i2' UNION SELECT b.isbn, b.author_id FROM books b JOIN t ON t.author_id = b.author_id) SELECT * FROM t;
-SELECT b.title, o.price FROM books b LEFT JOIN offers o ON o.isbn = b.isbn;
-SELECT b.title, o.price FROM books b LEFT JOIN offers o ON o.isbn = b.isbn AND o.price > 9;
-SELECT b.title, o.price FROM books b LEFT JOIN offers o ON o.isbn = b.isbn WHERE o.price IS NULL;
-SELECT b.title, o.price FROM books b LEFT JOIN offers o ON o.isbn = b.isbn AND b.year > 1900 WHERE b.publisher = 'P';
-SELECT * FROM books b LEFT JOIN offers o USING (isbn);
-SELECT isbn, count(o.shop) AS n FROM books b LEFT JOIN offers o USING (isbn) GROUP BY isbn;
-SELECT b.title, o.shop, r.stars FROM books b LEFT JOIN offers o USING (isbn) LEFT JOIN reviews r USING (isbn);
-SELECT b.title, o.shop, r.stars FROM books b LEFT JOIN offers o ON b.isbn = o.isbn LEFT JOIN reviews r ON r.isbn = o.isbn;
-SELECT b.title, o.shop, a.name FROM books b LEFT JOIN offers o ON b.isbn = o.isbn JOIN authors a ON a.id = b.author_id;
-SELECT b.title, o.shop, p.prize FROM books b LEFT JOIN offers o ON b.isbn = o.isbn JOIN prizes p ON p.isbn = o.isbn;
-SELECT b.title, x.shop, x.stars FROM books b LEFT JOIN (offers o JOIN reviews r ON r.isbn = o.isbn AND r.stars > 2) ON o.isbn = b.isbn, LATERAL (SELECT o.shop, r.stars) x;
-SELECT b.title, o.shop, r.stars FROM books b LEFT JOIN (offers o LEFT JOIN reviews r ON r.isbn = o.isbn) ON o.isbn = b.isbn;
-SELECT b.title, q.shop FROM books b LEFT JOIN (SELECT shop, isbn FROM offers WHERE price > 8) q ON q.isbn = b.isbn;
-SELECT b.title, q.s FROM books b LEFT JOIN (SELECT upper(shop) AS s, isbn FROM offers WHERE price > 8) q ON q.isbn = b.isbn;
-SELECT b.title, q.one FROM books b LEFT JOIN (SELECT 1 AS one, isbn FROM offers) q ON q.isbn = b.isbn;
-SELECT o.shop, b.title FROM offers o RIGHT JOIN books b ON b.isbn = o.isbn;
-SELECT * FROM reviews r RIGHT JOIN books b USING (isbn);
-SELECT b.title, p.prize FROM books b FULL JOIN prizes p ON b.isbn = p.isbn;
-SELECT * FROM books b FULL JOIN prizes p USING (isbn);
-SELECT isbn, p.prize FROM books b FULL JOIN prizes p USING (isbn) WHERE isbn > 'i2';
-SELECT b.title, p.prize, a.name FROM books b FULL JOIN prizes p USING (isbn) JOIN authors a ON a.id = b.author_id;
-SELECT b.title, p.prize, o.shop FROM books b FULL JOIN prizes p USING (isbn) LEFT JOIN offers o ON o.isbn = p.isbn;
-SELECT b.title FROM books b SEMI JOIN prizes p ON p.isbn = b.isbn;
-SELECT b.title FROM books b ANTI JOIN prizes p ON p.isbn = b.isbn;
-SELECT * FROM books SEMI JOIN offers USING (isbn);
-SELECT * FROM books ANTI JOIN reviews USING (isbn);
-SELECT title FROM books WHERE isbn IN (SELECT isbn FROM prizes);
-SELECT title FROM books WHERE isbn IN (SELECT isbn FROM offers WHERE price > 8);
-SELECT title FROM books WHERE isbn IN (SELECT isbn FROM prizes WHERE year > 1925) AND year > 1900;
-SELECT title FROM books WHERE isbn NOT IN (SELECT isbn FROM prizes);
-SELECT title FROM books WHERE isbn NOT IN (SELECT isbn FROM prizes WHERE isbn IS NOT NULL);
-SELECT title FROM books WHERE isbn IN (SELECT isbn FROM prizes) OR year = 2001;
-SELECT title FROM books WHERE upper(isbn) IN (SELECT upper(isbn) FROM prizes);
-SELECT title FROM books WHERE (isbn, publisher) IN (SELECT isbn, 'Q' FROM prizes);
-SELECT title FROM books WHERE year + 1 IN (SELECT year FROM prizes);
-SELECT title FROM books WHERE author_id IN (SELECT id FROM authors a WHERE a.country = 'UK');
-SELECT shop FROM offers WHERE isbn IN (SELECT isbn FROM books WHERE year > 1900);
-SELECT shop FROM offers WHERE isbn IN (SELECT isbn FROM books ORDER BY year DESC NULLS LAST LIMIT 6);
-SELECT shop FROM offers o WHERE EXISTS (SELECT 1 FROM books b WHERE b.isbn = o.isbn AND b.year > 1900);
-SELECT title FROM books b WHERE EXISTS (SELECT 1 FROM offers o WHERE o.isbn = b.isbn AND o.price > 10);
-SELECT title FROM books b WHERE EXISTS (SELECT * FROM offers o, reviews r WHERE o.isbn = b.isbn AND r.isbn = o.isbn);
-SELECT title FROM books b WHERE NOT EXISTS (SELECT 1 FROM offers o WHERE o.isbn = b.isbn);
-SELECT title FROM books b WHERE NOT EXISTS (SELECT 1 FROM reviews r WHERE r.isbn = b.isbn AND r.stars < b.author_id);
-SELECT title FROM books b WHERE EXISTS (SELECT 1 FROM prizes p WHERE p.year > b.year);
-SELECT title FROM books b WHERE EXISTS (SELECT 1 FROM prizes p WHERE p.isbn = b.isbn AND p.year > b.year);
-SELECT title FROM books b WHERE EXISTS (SELECT 1 FROM prizes WHERE year > 5000);
-SELECT title FROM books b WHERE EXISTS (SELECT 1 FROM reviews r WHERE r.isbn = b.isbn AND EXISTS (SELECT 1 FROM offers o WHERE o.isbn = r.isbn AND o.price > b.year / 100));
-SELECT title, (SELECT max(price) FROM offers o WHERE o.isbn = b.isbn) AS m FROM books b;
-SELECT title, (SELECT count(*) FROM reviews r WHERE r.isbn = b.isbn) AS n FROM books b WHERE n > 0;
-SELECT title FROM books b WHERE (SELECT count(*) FROM reviews r WHERE r.isbn = b.isbn) > 1;
-SELECT title FROM books b WHERE year > (SELECT avg(year) FROM books);
-SELECT title FROM books b WHERE year >= ALL (SELECT year FROM prizes WHERE year IS NOT NULL);
-SELECT title FROM books b WHERE year = ANY (SELECT year + 35 FROM prizes);
-SELECT publisher, count(*) FROM books b GROUP BY publisher HAVING count(*) > (SELECT count(*) FROM prizes WHERE prize = 'Grand');
-SELECT publisher FROM books b GROUP BY publisher HAVING EXISTS (SELECT 1 FROM prizes p WHERE p.year > max(b.year));
-SELECT title, (SELECT name FROM authors a WHERE a.id = b.author_id) AS who FROM books b LEFT JOIN offers o USING (isbn) WHERE o.isbn IS NULL;
-SELECT b.title, (SELECT sum(x.stars) FROM (SELECT r.stars FROM reviews r WHERE r.isbn = b.isbn) x) AS s FROM books b;
-SELECT b.title FROM books b WHERE b.isbn IN (SELECT o.isbn FROM offers o WHERE o.price > b.author_id);
-SELECT b.title FROM books b JOIN offers o ON o.isbn = b.isbn AND o.shop IN (SELECT 's1') WHERE b.year > 1900;
-SELECT title FROM books UNION SELECT name FROM authors WHERE id IN (1, 2);
-SELECT title FROM books UNION ALL SELECT title FROM books;
-SELECT year FROM books UNION ALL SELECT year FROM prizes;
-SELECT publisher FROM books INTERSECT SELECT publisher FROM books WHERE year > 1950;
-SELECT isbn FROM books EXCEPT SELECT isbn FROM prizes;
-SELECT isbn, title FROM books UNION ALL BY NAME SELECT prize AS title, year FROM prizes;
-(SELECT title FROM books ORDER BY year LIMIT 2) UNION ALL (SELECT prize FROM prizes ORDER BY prize LIMIT 1);
-SELECT x FROM (SELECT title AS x FROM books UNION SELECT prize FROM prizes) u WHERE x > 'D';
-SELECT b.title, u.w FROM books b JOIN (SELECT isbn, 'offer' AS w FROM offers WHERE isbn = 'i1' UNION ALL SELECT isbn, 'prize' FROM prizes) u USING (isbn);
-SELECT title, row_number() OVER (PARTITION BY publisher ORDER BY year, isbn) AS rn FROM books;
-SELECT title, sum(year) OVER w AS s FROM books WINDOW w AS (PARTITION BY publisher ORDER BY isbn ROWS UNBOUNDED PRECEDING);
-SELECT title FROM books QUALIFY row_number() OVER (PARTITION BY publisher ORDER BY year DESC NULLS LAST) = 1;
-SELECT b.title, rank() OVER (ORDER BY o.price) AS r FROM books b JOIN offers o USING (isbn) WHERE o.price IS NOT NULL;
-SELECT DISTINCT ON (publisher) publisher, title FROM books ORDER BY publisher, year;
-SELECT count(DISTINCT publisher) FROM books;
-SELECT k, v FROM empty;
-SELECT count(*), max(k) FROM empty;
-SELECT b.title, e.v FROM books b LEFT JOIN empty e ON e.k = b.year;
-SELECT title FROM books WHERE author_id IN (SELECT k FROM empty);
-SELECT title FROM books WHERE author_id NOT IN (SELECT k FROM empty);
-FROM books SELECT title WHERE year > 1900;
-FROM prizes;
-VALUES (1, 'a'), (2, 'b');
-SELECT * FROM (VALUES (1, 'a'), (2, 'b')) t(x, y) WHERE x > 1;
-SELECT list_transform(k.l, lambda x: x + 1) AS l FROM kinds k;
-SELECT {'a': title, 'b': year} AS s FROM books WHERE isbn = 'i1';
-SELECT s.a FROM (SELECT {'a': title} AS s FROM books) q;
-SELECT title FROM books WHERE title COLLATE nocase = 'DUNE';
-SELECT title FROM books TABLE_ALIAS WHERE TABLE_ALIAS.title IS NULL;
-SELECT (b.isbn) FROM books b WHERE ((b.isbn) = ('i1'));
-SELECT title FROM books b JOIN (prizes p JOIN authors a ON a.id = p.year % 10) ON p.isbn = b.isbn;
-SELECT try_cast(title AS INTEGER) AS n, CAST(year AS VARCHAR) AS y, year::DOUBLE / 3 AS t FROM books;
-SELECT title FROM books WHERE CASE WHEN author_id = 0 THEN false ELSE year / author_id > 900 END;
-SELECT max(x.n) FROM (SELECT count(*) AS n FROM books GROUP BY publisher) x;
-SELECT a.n, b.n FROM (SELECT count(*) AS n FROM books) a, (SELECT count(*) AS n FROM prizes) b;
-SELECT sum(n) FROM (SELECT publisher, count(*) AS n FROM books GROUP BY publisher) JOIN (SELECT DISTINCT publisher AS p FROM books) ON p = publisher;
-""".split(";\n") if s.strip()]
+_HERE = Path(__file__).parent
 
-# The order of the rows is part of the answer.
-ORDERED = [s.strip() for s in """
-SELECT title, year FROM books ORDER BY year, isbn;
-SELECT title, year FROM books ORDER BY year DESC NULLS FIRST, isbn LIMIT 3;
-SELECT title, year FROM books ORDER BY 2, 1 LIMIT 4 OFFSET 1;
-SELECT upper(title) AS t FROM books ORDER BY t DESC, isbn LIMIT 3;
-SELECT -year AS year FROM books ORDER BY year LIMIT 3;
-SELECT -year AS y, year FROM books ORDER BY y + 1, isbn;
-SELECT title FROM books ORDER BY ALL LIMIT 5;
-SELECT publisher, count(*) AS n FROM books GROUP BY publisher ORDER BY n DESC, publisher LIMIT 2;
-SELECT b.title, o.price FROM books b JOIN offers o USING (isbn) ORDER BY o.price DESC NULLS LAST, o.stock, b.title LIMIT 4;
-SELECT DISTINCT publisher FROM books ORDER BY publisher LIMIT 2;
-SELECT title FROM books WHERE isbn IN (SELECT isbn FROM prizes) ORDER BY title;
-SELECT title AS t FROM books UNION SELECT prize FROM prizes ORDER BY t LIMIT 5;
-SELECT title FROM books ORDER BY (SELECT count(*) FROM offers o WHERE o.isbn = books.isbn), isbn;
-SELECT x.title FROM (SELECT title, year, isbn FROM books ORDER BY year, isbn LIMIT 4) x ORDER BY x.title, x.isbn;
-SELECT title FROM books ORDER BY isbn LIMIT 0;
-SELECT * FROM books ORDER BY isbn FETCH FIRST 2 ROWS ONLY;
-SELECT title FROM books ORDER BY isbn LIMIT 40%;
-SELECT title FROM books ORDER BY isbn LIMIT (SELECT 2);
-SELECT array_agg(title ORDER BY isbn) AS l FROM books;
-SELECT title FROM (SELECT title, row_number() OVER (ORDER BY isbn) AS n FROM books) WHERE n <= 3 ORDER BY n;
-""".split(";\n") if s.strip()]
+
+def read(name: str) -> list[str]:
+    """The statements of a file, one per line."""
+    lines = (_HERE / name).read_text().splitlines()
+    return [line.removesuffix(";") for line in lines if line and not line.startswith("--")]
+
+
+PLAIN = read("statements.sql")
+ORDERED = read("ordered.sql")
 
 WITH_PARAMETERS: list[tuple[str, object]] = [
     ("SELECT title FROM books WHERE year > ?", [1900]),
@@ -280,8 +24,9 @@ WITH_PARAMETERS: list[tuple[str, object]] = [
     ("SELECT shop FROM offers WHERE isbn = $isbn AND price > $least", {"isbn": "i1", "least": 8.5}),
     ("SELECT $2 AS b, $1 AS a, $2 || 'x' AS c", ["one", "two"]),
     ("SELECT prize FROM prizes WHERE awarded = ?", [datetime.date(2024, 1, 1)]),
+    ("SELECT prize FROM prizes p WHERE p.at = ?", [datetime.datetime(2024, 1, 1, 12)]),
     ("SELECT title, ? AS n FROM books WHERE publisher = ?", [None, "P"]),
     ("SELECT title FROM books ORDER BY isbn LIMIT ? OFFSET ?", [2, 1]),
     ("SELECT ? AS f, ? AS b", [1.5, True]),
-    ("SELECT '?' AS q, \"select\" AS \"$x\" FROM \"Odd Names\" WHERE \"Key\" = ? -- ?", [1]),
+    ('SELECT \'?\' AS q, "select" AS "$x" FROM "Odd Names" WHERE "Key" = ? -- ?', [1]),
 ]

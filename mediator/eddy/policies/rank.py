@@ -2,14 +2,17 @@
 
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
 tried from a signature is tried once. Old visits weigh less than new ones.
+
+SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others rule
+out is then never asked for, and a call costs more than any probe.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from mediator.eddy.destinations import Destination, LookUp, Park
+from mediator.eddy.destinations import Destination, LookUp, Park, Probe
 from mediator.eddy.policy import Visit
 from mediator.flow.batch import Signature
 
@@ -37,7 +40,9 @@ class _Past:
 
 
 class Rank:
-    def __init__(self) -> None:
+    def __init__(self, remote: Collection[int] = ()) -> None:
+        """`remote` are the aliases whose rows are looked up."""
+        self._remote = frozenset(remote)
         self._past: dict[tuple[Signature, Destination], _Past] = {}
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
@@ -49,9 +54,10 @@ class Rank:
         past = self._past.setdefault((visit.signature, visit.destination), _Past())
         past.add(visit)
 
-    def _rank(self, signature: Signature, destination: Destination) -> float:
+    def _rank(self, signature: Signature, destination: Destination) -> tuple[bool, float]:
         past = self._past.get((signature, destination))
-        return past.rank if past and past.rows_in else float("-inf")
+        far = isinstance(destination, Probe) and destination.alias in self._remote
+        return far, past.rank if past and past.rows_in else float("-inf")
 
 
 def _completion(legal: Sequence[Destination]) -> Destination:

@@ -1,0 +1,139 @@
+"""SQL in, answers out: the whole flow on one page.
+
+SQL text → `query` (what is asked) → `binding` (can it be answered, and who provides what) → `stages` and `assembly` (eddies
+over SteMs) → `driver` ⇄ `access` (sites) → answers, and a report of what is missing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+
+from mediator.access import Access, Statistics, Transport
+from mediator.assembly import House, Settings
+from mediator.binding.explain import explain as explained
+from mediator.binding.model import Verdict
+from mediator.binding.verdict import verdict
+from mediator.catalog.model import Catalog
+from mediator.driver import Answers
+from mediator.output.report import Report
+from mediator.query.model import BlockStage, Query
+from mediator.query.parameters import Parameters
+from mediator.query.understand import understand
+from mediator.stages import Stages
+from mediator.state.hands import Hands
+
+T = TypeVar("T")
+
+
+class Mediator:
+    """A catalog, its SteMs and its access modules, shared by all queries asked of it."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        settings: Settings | None = None,
+        *,
+        threads: int | None = None,
+        transport: Transport | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self.settings = settings or Settings()
+        self._threads = threads or min(4, os.cpu_count() or 1)
+        self._access = Access(catalog, transport=transport)
+
+    async def __aenter__(self) -> Self:
+        self._house = House(asyncio.get_running_loop().time, hands=Hands(self._threads))
+        self._turning = asyncio.Lock()
+        await self._access.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._access.__aexit__(kind, error, trace)
+        self._house.hands.close()
+
+    def answering(self, sql: str, parameters: Parameters = (), **said: Any) -> Answers:
+        """The answers of a query, to be used with `async with`. A bad query raises a `QueryError` here.
+
+        Further arguments are `Settings` for this query alone.
+        """
+        query = understand(sql, self.catalog, parameters)
+        verdicts = verdicts_of(query, self.catalog)
+        stages = Stages(query, verdicts, self._house, replace(self.settings, **said))
+        return Answers(stages, self._access, self._turning)
+
+    def statistics(self) -> Statistics:
+        """What every source has been asked and has answered."""
+        return self._access.statistics()
+
+
+@asynccontextmanager
+async def answering(
+    sql: str, catalog: Catalog, parameters: Parameters = (), **said: Any
+) -> AsyncIterator[Answers]:
+    """One query with a mediator of its own: `async with answering(sql, catalog) as answers`."""
+    async with Mediator(catalog) as mediator, mediator.answering(sql, parameters, **said) as answers:
+        yield answers
+
+
+def answer(sql: str, catalog: Catalog, parameters: Parameters = (), **said: Any) -> tuple[pa.Table, Report]:
+    """All answers at once, and the completeness report; for scripts and notebooks."""
+
+    async def collect() -> tuple[pa.Table, Report]:
+        async with answering(sql, catalog, parameters, **said) as answers:
+            batches = [batch async for batch in answers]
+            return pa.Table.from_batches(batches, answers.schema), answers.report
+
+    return _run(collect())
+
+
+def explain(sql: str, catalog: Catalog, parameters: Parameters = ()) -> list[str]:
+    """How a query would be answered, as text; asks nothing."""
+    query = understand(sql, catalog, parameters)
+    verdicts = verdicts_of(query, catalog)
+    lines: list[str] = []
+    for stage in query.stages:
+        lines.append(f"{stage.name}:")
+        if isinstance(stage, BlockStage):
+            lines += [f"  {line}" for line in explained(stage.block, verdicts[stage.name])]
+        else:
+            lines.append(f"  {stage.sql or 'as they come'}")
+    return lines
+
+
+def verdicts_of(query: Query, catalog: Catalog) -> dict[str, Verdict]:
+    """Who provides what, for each block. Raises `Unanswerable`."""
+    return {s.name: verdict(s.block, query.sql, catalog) for s in query.stages if isinstance(s, BlockStage)}
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end, also where an event loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def apart() -> None:
+        try:
+            results.append(asyncio.run(work))
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=apart)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]

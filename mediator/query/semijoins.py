@@ -1,0 +1,88 @@
+"""`x IN (SELECT ...)` as a join with the sub-query's distinct rows, so that what it finds can be looked
+up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from mediator.query.blocks import engine_relation
+from mediator.query.clones import cloned
+from mediator.query.drafts import Draft, Unit
+from mediator.query.scope import column_of
+from mediator.query.standing import all_stand
+from mediator.query.subqueries import free_names
+from mediator.query.trees import has_subquery, is_volatile, name_of, names_in, plain, sources_in
+from mediator.query.types import family
+
+if TYPE_CHECKING:
+    from mediator.query.plan import Planner
+
+
+def semi_join(planner: Planner, units: list[Unit], conjunct: exp.Expr) -> tuple[Unit, list[exp.Expr]] | None:
+    """The unit to join with these and the equalities to join it under; none if the condition is not of
+    this kind, or its sub-query needs more than itself."""
+    query = conjunct.args.get("query") if isinstance(conjunct, exp.In) else None
+    if query is None or free_names(planner.names, query) or not _can_join(units, conjunct.this):
+        return None
+    sides = sides_of(conjunct.this)
+    mark = len(planner.stages.done)
+    unit = _distinct_rows(planner, query)
+    if all_stand(planner.stages.done[mark:]) and _same_types(planner, units, sides, unit):
+        pairs = zip(sides, unit.columns, strict=True)
+        return unit, [exp.EQ(this=s, expression=column_of(*n)) for s, n in pairs]
+    planner.forget(mark)
+    return None
+
+
+def sides_of(left: exp.Expr) -> list[exp.Expr]:
+    """The expressions on the left of IN."""
+    return list(left.expressions) if isinstance(left, exp.Tuple) else [left]
+
+
+def _can_join(units: list[Unit], left: exp.Expr) -> bool:
+    covered = {n[0] for u in units for n in u.columns}
+    simple = not has_subquery(left) and not is_volatile(left)
+    return simple and all(names_in(s) for s in sides_of(left)) and sources_in(left) <= covered
+
+
+def _distinct_rows(planner: Planner, query: exp.Expr) -> Unit:
+    """A sub-query's distinct rows without NULL, as a table to be joined with."""
+    body = cloned(planner.names, query)
+    planner.query(body)
+    width = len(planner.stages.shape_of(body))
+    columns = [exp.to_identifier(f"v{n}", quoted=True) for n in range(width)]
+    alias = exp.TableAlias(this=exp.to_identifier("found", quoted=True), columns=columns)
+    inner = body if not isinstance(body, exp.Subquery) or _modified(body) else body.this
+    known = [exp.Not(this=exp.Is(this=exp.column(c.copy()), expression=exp.null())) for c in columns]
+    select = exp.Select(
+        expressions=[exp.column(c.copy()) for c in columns],
+        distinct=exp.Distinct(),
+        from_=exp.From(this=exp.Subquery(this=inner, alias=alias)),
+        where=exp.Where(this=exp.and_(*known)),
+    )
+    stage = planner.stages.add_sql(select, "found")
+    names = {(stage.name, c.name): c.name for c in columns}
+    return Unit(stage.name, engine_relation(stage.name, stage.schema), names)
+
+
+def _same_types(planner: Planner, units: list[Unit], sides: list[exp.Expr], found: Unit) -> bool:
+    """Only then are distinct values still distinct where they are compared."""
+    draft = Draft(list(units), planner.names.sql)
+    for side, column in zip(sides, found.relation.schema, strict=True):
+        aliases = draft.aliases_in(side)
+        whole = plain(side)
+        if whole is not None:
+            kind = draft.type_of(draft.where[name_of(whole)])
+        elif len(aliases) == 1:
+            kind = draft.type_of_expression(side, aliases.pop())
+        else:
+            return False
+        if family(kind) != family(column.type):
+            return False
+    return True
+
+
+def _modified(query: exp.Subquery) -> bool:
+    return any(query.args.get(k) for k in ("order", "limit", "offset"))

@@ -1,0 +1,239 @@
+"""A query's stages, run as one state machine: events in, asks and answers out. It never awaits.
+
+Each block has an eddy, each SQL stage a finisher. What a stage gives goes to the stages that read it: a finisher is fed,
+an eddy that joins with it receives it like the rows of any scan. A stage ends when all that it reads has ended, or earlier
+when it has enough; then what only it was reading is stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+import pyarrow as pa
+
+from mediator.assembly import House, Settings, assemble
+from mediator.binding.model import Verdict
+from mediator.eddy.eddy import Eddy
+from mediator.eddy.floating import Floating
+from mediator.flow.batch import Batch
+from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing, Tick
+from mediator.output.finish import Finisher, finisher
+from mediator.output.report import Report, merged
+from mediator.query.model import BlockStage, Query, SqlStage, Stage
+from mediator.reporting import report_of
+
+
+@dataclass(slots=True)
+class Work:
+    """What a turn came to."""
+
+    commands: list[Ask | Cancel] = field(default_factory=list)
+    answers: list[pa.RecordBatch] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Running:
+    """A stage under way."""
+
+    stage: Stage
+    eddy: Eddy | None = None
+    finisher: Finisher | None = None
+    unread: set[str] = field(default_factory=set)  # stages that it reads and that go on
+    readers: list[str] = field(default_factory=list)  # SQL stages that read it
+    joined: list[tuple[str, int]] = field(default_factory=list)  # asks of blocks that join with it
+    given: list[Landing] = field(default_factory=list)  # for those of them that ask late
+    ended: bool = False
+
+
+class Stages:
+    def __init__(
+        self,
+        query: Query,
+        verdicts: Mapping[str, Verdict],
+        house: House,
+        settings: Settings,
+        floating: Floating | None = None,
+    ) -> None:
+        self.query = query
+        self._house = house
+        self._work = Work()
+        self._stopped = ""
+        self._enough = False
+        self._asked_by: dict[int, Eddy] = {}
+        self._stages: dict[str, _Running] = {}
+        numbers = count()
+        for stage in query.stages:
+            running = self._stages[stage.name] = _Running(stage)
+            if isinstance(stage, BlockStage):
+                running.eddy = assemble(stage.block, verdicts[stage.name], house, settings, numbers, floating)
+            else:
+                self._prepare(running, stage)
+
+    def start(self) -> Work:
+        """Ask everything that needs no row's help."""
+        for running in list(self._stages.values()):
+            if running.eddy is not None:
+                self._obey(running, running.eddy.start())
+            elif not running.unread:
+                self._end(running)
+        return self._drain()
+
+    def admit(self, event: Event) -> None:
+        if not isinstance(event, Tick) and event.ask in self._asked_by:
+            self._asked_by[event.ask].admit(event)
+
+    def turn(self, hops: int = 1) -> Work:
+        """Let every eddy that has anything to do move up to `hops` batches."""
+        for running in list(self._stages.values()):
+            if running.eddy is not None and not running.ended:
+                self._obey(running, running.eddy.turn(hops))
+        return self._drain()
+
+    @property
+    def finished(self) -> bool:
+        return all(running.ended for running in self._stages.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether a turn would do nothing until something is admitted."""
+        return all(e.idle for e in self._eddies())
+
+    @property
+    def load(self) -> int:
+        """Rows that wait for a turn."""
+        return sum(e.load for e in self._eddies())
+
+    def stop(self, why: str) -> Work:
+        """End early: all that is under way is cancelled. What was found so far is answered, and the report says why
+        it is not all."""
+        if not self.finished:
+            self._stopped = why
+            for running in list(self._stages.values()):
+                if running.eddy is not None and not running.ended:
+                    self._work.commands += _cancels(running.eddy.stop())
+                self._end(running)
+        return self._drain()
+
+    def snapshot(self) -> pa.Table | None:
+        """The answer as it stands, where it is one that later rows may still change."""
+        last = self._stages[self.query.stages[-1].name]
+        return last.finisher.snapshot() if last.finisher is not None and not last.ended else None
+
+    def report(self) -> Report:
+        blocks = [report_of(r.eddy, self._is_site) for r in self._stages.values() if r.eddy is not None]
+        whole = merged(blocks)
+        return Report(whole.relations, self._stopped, self._enough)
+
+    def eddies(self) -> dict[str, Eddy]:
+        """Each block's eddy, by the name of its stage."""
+        return {name: r.eddy for name, r in self._stages.items() if r.eddy is not None}
+
+    def _prepare(self, running: _Running, stage: SqlStage) -> None:
+        schemas = {name: self._stages[name].stage.schema for name in stage.reads}
+        running.finisher = finisher(stage, schemas)
+        running.unread = set(stage.reads)
+        for name in running.unread:
+            self._stages[name].readers.append(stage.name)
+
+    def _eddies(self) -> Iterator[Eddy]:
+        return (r.eddy for r in self._stages.values() if r.eddy is not None and not r.ended)
+
+    def _is_site(self, relation: str) -> bool:
+        return relation not in self._stages
+
+    def _obey(self, running: _Running, commands: list[Command]) -> None:
+        eddy, stage = running.eddy, running.stage
+        assert eddy is not None
+        assert isinstance(stage, BlockStage)
+        for command in commands:
+            match command:
+                case Emit(batch):
+                    self._give(running, _projected(eddy, stage, batch, self._house))
+                case Ask():
+                    self._asked_by[command.number] = eddy
+                    if command.relation in self._stages:
+                        self._join(running, command)
+                    else:
+                        self._work.commands.append(command)
+                case Cancel():
+                    self._work.commands.append(command)
+        if eddy.finished:
+            self._end(running)
+
+    def _join(self, running: _Running, ask: Ask) -> None:
+        """A block asks for the rows of an earlier stage."""
+        source = self._stages[ask.relation]
+        source.joined.append((running.stage.name, ask.number))
+        for landing in source.given:
+            self.admit(Arrived(ask.number, landing))
+        if source.ended:
+            self.admit(Exhausted(ask.number, SEED, self._house.clock()))
+
+    def _give(self, running: _Running, batch: pa.RecordBatch) -> None:
+        """Pass rows of a stage on to whoever reads it."""
+        if running.ended:
+            return
+        if running.stage is self.query.stages[-1]:
+            self._work.answers.append(batch)
+            return
+        landing = Landing(batch)
+        running.given.append(landing)
+        for _, ask in running.joined:
+            self.admit(Arrived(ask, landing))
+        for name in running.readers:
+            reader = self._stages[name]
+            assert reader.finisher is not None
+            for out in reader.finisher.feed(running.stage.name, batch):
+                self._give(reader, out)
+            if reader.finisher.done and not reader.ended:
+                self._enough |= reader.stage is self.query.stages[-1]
+                self._end(reader)
+
+    def _end(self, running: _Running) -> None:
+        """No more rows will come of a stage, or none are wanted."""
+        if running.ended:
+            return
+        if running.finisher is not None and (self._stopped or not running.unread):
+            for out in running.finisher.end():
+                self._give(running, out)
+        running.ended = True
+        for _, ask in running.joined:
+            self.admit(Exhausted(ask, SEED, self._house.clock()))
+        for name in running.readers:
+            reader = self._stages[name]
+            reader.unread.discard(running.stage.name)
+            if not reader.unread:
+                self._end(reader)
+        self._halt_unread()
+
+    def _halt_unread(self) -> None:
+        """Stop stages that nobody reads any more."""
+        for running in self._stages.values():
+            last = running.stage is self.query.stages[-1]
+            wanted = last or any(not self._stages[n].ended for n in (*running.readers, *(b for b, _ in running.joined)))
+            if not running.ended and not wanted and (running.readers or running.joined):
+                self._halt(running)
+                self._halt_unread()
+                return
+
+    def _halt(self, running: _Running) -> None:
+        if running.eddy is not None and not running.ended:
+            self._work.commands += _cancels(running.eddy.stop())
+        running.ended = True
+
+    def _drain(self) -> Work:
+        work, self._work = self._work, Work()
+        return work
+
+
+def _cancels(commands: list[Command]) -> list[Ask | Cancel]:
+    return [c for c in commands if isinstance(c, Cancel)]
+
+
+def _projected(eddy: Eddy, stage: BlockStage, batch: Batch, house: House) -> pa.RecordBatch:
+    """The columns that the stages above need, read from the SteMs."""
+    columns = house.hands.each([partial(eddy.run.gather, batch, o.column) for o in stage.block.outputs])
+    return pa.RecordBatch.from_arrays(columns, schema=stage.schema)

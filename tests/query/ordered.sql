@@ -1,0 +1,21 @@
+-- The order of the rows is part of the answer.
+SELECT title, year FROM books ORDER BY year, isbn;
+SELECT title, year FROM books ORDER BY year DESC NULLS FIRST, isbn LIMIT 3;
+SELECT title, year FROM books ORDER BY 2, 1 LIMIT 4 OFFSET 1;
+SELECT upper(title) AS t FROM books ORDER BY t DESC, isbn LIMIT 3;
+SELECT -year AS year FROM books ORDER BY year LIMIT 3;
+SELECT -year AS y, year FROM books ORDER BY y + 1, isbn;
+SELECT title FROM books ORDER BY ALL LIMIT 5;
+SELECT publisher, count(*) AS n FROM books GROUP BY publisher ORDER BY n DESC, publisher LIMIT 2;
+SELECT b.title, o.price FROM books b JOIN offers o USING (isbn) ORDER BY o.price DESC NULLS LAST, o.stock, b.title LIMIT 4;
+SELECT DISTINCT publisher FROM books ORDER BY publisher LIMIT 2;
+SELECT title FROM books WHERE isbn IN (SELECT isbn FROM prizes) ORDER BY title;
+SELECT title AS t FROM books UNION SELECT prize FROM prizes ORDER BY t LIMIT 5;
+SELECT title FROM books ORDER BY (SELECT count(*) FROM offers o WHERE o.isbn = books.isbn), isbn;
+SELECT x.title FROM (SELECT title, year, isbn FROM books ORDER BY year, isbn LIMIT 4) x ORDER BY x.title, x.isbn;
+SELECT title FROM books ORDER BY isbn LIMIT 0;
+SELECT * FROM books ORDER BY isbn FETCH FIRST 2 ROWS ONLY;
+SELECT title FROM books ORDER BY isbn LIMIT 40%;
+SELECT title FROM books ORDER BY isbn LIMIT (SELECT 2);
+SELECT array_agg(title ORDER BY isbn) AS l FROM books;
+SELECT title FROM (SELECT title, row_number() OVER (ORDER BY isbn) AS n FROM books) WHERE n <= 3 ORDER BY n;
