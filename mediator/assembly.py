@@ -93,9 +93,7 @@ def assemble(
 ) -> Eddy:
     """An eddy that has asked nothing yet."""
     now = house.clock()
-    stems = {
-        a.relation.name: house.stems.of(a.relation, now, settings.max_age) for a in block.aliases
-    }
+    stems = {a.relation.name: house.stems.of(a.relation, now, settings.max_age) for a in block.aliases}
     run = Run(block, stems, settings.largest_batch)
     return Eddy(
         run,

@@ -213,7 +213,9 @@ class Stages:
         """Stop stages that nobody reads any more."""
         for running in self._stages.values():
             last = running.stage is self.query.stages[-1]
-            wanted = last or any(not self._stages[n].ended for n in (*running.readers, *(b for b, _ in running.joined)))
+            wanted = last or any(
+                not self._stages[n].ended for n in (*running.readers, *(b for b, _ in running.joined))
+            )
             if not running.ended and not wanted and (running.readers or running.joined):
                 self._halt(running)
                 self._halt_unread()

@@ -48,7 +48,9 @@ class Tally:
 
 
 class Asking:
-    def __init__(self, run: Run, verdict: Verdict, clock: Clock, max_age: float, numbers: Iterator[int]) -> None:
+    def __init__(
+        self, run: Run, verdict: Verdict, clock: Clock, max_age: float, numbers: Iterator[int]
+    ) -> None:
         self._run = run
         self._clock = clock
         self._max_age = max_age
@@ -62,7 +64,7 @@ class Asking:
         self.owed = False  # rows relied on something that did not hold: look them over before the end
         self._open: dict[int, Open] = {}
         self._scans: set[tuple[str, str]] = set()
-        self._broken: set[tuple[int, str]] = set()
+        self.broken: set[tuple[int, str]] = set()  # (alias, method) pairs that let someone down
         self._numbers = numbers
 
     def begin(self, alias: int) -> None:
@@ -148,7 +150,7 @@ class Asking:
         ask, ended = opened.ask, self._ended(opened, event.bindings)
         self.tallies[ask.relation].failed += len(ended)
         if not ask.bind_set and self._scanned_elsewhere(ask):
-            self._broken |= {(a.number, ask.method) for a in self._run.block.aliases}
+            self.broken |= {(a.number, ask.method) for a in self._run.block.aliases}
             return
         relying = self._relying(ask)
         replaced = self._replace(ask, relying)
@@ -258,11 +260,11 @@ class Asking:
 
     def _replace(self, ask: Ask, relying: Sequence[int]) -> bool:
         """Choose again without this way of asking, for the aliases that relied on it; whether there is another."""
-        broken = self._broken | {(a, ask.method) for a in relying}
+        broken = self.broken | {(a, ask.method) for a in relying}
         again = choose(self._all_providers, broken) if relying else None
         if again is None:
             return False
-        before, self._broken, (self.chosen, self.order) = self.chosen, broken, again
+        before, self.broken, (self.chosen, self.order) = self.chosen, broken, again
         self.providers = tuple(
             tuple(p for p in of if (p.alias, p.method.name) not in broken) for of in self._all_providers
         )

@@ -93,7 +93,12 @@ def _probes(
     joined = [a for a in missing if graph.joined(spanned, a)]
     sighted = [a for a in joined if feeds(spanned, chosen[a])]
     apart = [a for a in missing if a not in joined]
-    last = _crossings(spanned, joined, chosen) or joined or [a for a in apart if feeds(spanned, chosen[a])] or apart
+    last = (
+        _crossings(spanned, joined, chosen)
+        or joined
+        or [a for a in apart if feeds(spanned, chosen[a])]
+        or apart
+    )
     return [Probe(a) for a in sighted], [Probe(a) for a in last]
 
 

@@ -143,7 +143,9 @@ class Eddy:
         for batch, where in steps:
             if isinstance(where, Probe):
                 found, seconds = next(met)
-                self._router.learn(Visit(batch.signature, where, len(batch), self._met(batch, where, found), seconds))
+                self._router.learn(
+                    Visit(batch.signature, where, len(batch), self._met(batch, where, found), seconds)
+                )
             else:
                 began = self._clock()
                 out = self._visit(batch, where)

@@ -34,13 +34,18 @@ class Join:
         key = _equalities(block, spanned, alias)
         bit = 1 << alias
         rest = [
-            p for p in block.predicates
+            p
+            for p in block.predicates
             if not p.costly and p.aliases & bit and p.aliases & spanned and not p.aliases & ~(spanned | bit)
         ]
         ranged, used = ("", []) if key else _band(block, rest, alias)
         bounds = tuple(_facing(p, alias) for p in used)
         return cls(
-            alias, tuple(s for _, s in key), tuple(f for f, _ in key), bounds, ranged,
+            alias,
+            tuple(s for _, s in key),
+            tuple(f for f, _ in key),
+            bounds,
+            ranged,
             tuple(p for p in rest if p not in used),
         )
 
@@ -76,7 +81,8 @@ def meet(run: Run, join: Join, batch: Batch, room: int) -> Met:
         if not len(at):
             break
         columns = {
-            c: run.read(c, rows) if c.alias == join.alias else run.gather(batch, c, at) for c in predicate.reads
+            c: run.read(c, rows) if c.alias == join.alias else run.gather(batch, c, at)
+            for c in predicate.reads
         }
         keep = predicate.test(columns)
         if not keep.all():
@@ -130,9 +136,7 @@ def _find_pairs(run: Run, join: Join, batch: Batch, visible: Visible, room: int)
         return Found(ids, ids, len(batch), 0)
     first, last = batch.taken, min(len(batch) * width, batch.taken + room)
     pairs = np.arange(first, last)
-    return Found(
-        (pairs // width).astype(np.int32), ids[pairs % width], last // width, last % width
-    )
+    return Found((pairs // width).astype(np.int32), ids[pairs % width], last // width, last % width)
 
 
 def _widened(batch: Batch, alias: int, at: Positions, rows: Positions) -> Batch:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import pyarrow as pa
 from sqlglot import exp
 
 from mediator.catalog.model import AccessMethod, Field, Relation
+from mediator.errors import TypeMismatch
 from mediator.query.drafts import Draft, Unit
 from mediator.query.equalities import absorb
 from mediator.query.model import ROW_ID, Alias, Block, Column, Comparison, EqualClass, Output, Predicate
 from mediator.query.parameters import literal
 from mediator.query.predicates import compiled
-from mediator.query.trees import Name, is_costly, is_volatile, name_of, plain, text_of
+from mediator.query.trees import Name, is_costly, is_volatile, may_fail, name_of, plain, position_of, text_of
 from mediator.query.types import family
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -30,7 +32,8 @@ def write_block(
     """
     draft = Draft(list(units), sql)
     for conjunct in conjuncts:
-        absorb(draft, conjunct)
+        with placed(sql, conjunct):
+            absorb(draft, conjunct)
     _bind_choices(draft)
     outputs = [Output(draft.where[n], output_name(n)) for n in dict.fromkeys(wanted)]
     outputs += [Output(Column(number, ROW_ID), row_name(units[number])) for number in rows]
@@ -39,6 +42,16 @@ def write_block(
         outputs = [Output(Column(0, ROW_ID), row_name(units[0]))]
     predicates = _predicates(draft)  # may find that nothing can match
     return Block(_aliases(draft), _classes(draft), predicates, tuple(outputs), draft.never)
+
+
+@contextmanager
+def placed(sql: str, node: exp.Expr) -> Iterator[None]:
+    """A type that does not fit is told with the place of the condition that it is in."""
+    try:
+        yield
+    except TypeMismatch as error:
+        position = error.position if error.position is not None else position_of(node)
+        raise TypeMismatch(error.message, sql=sql, position=position) from None
 
 
 def output_name(name: Name) -> str:
@@ -88,8 +101,12 @@ def _classes(draft: Draft) -> tuple[EqualClass, ...]:
 
 
 def _predicates(draft: Draft) -> tuple[Predicate, ...]:
-    conditions = [*draft.conditions, *_implied(draft)]
-    return tuple(_predicate(draft, number, node) for number, node in enumerate(conditions))
+    found = []
+    for number, node in enumerate([*draft.conditions, *_implied(draft)]):
+        guards = [p for p in draft.conditions[:number] if draft.aliases_in(p) <= draft.aliases_in(node)]
+        with placed(draft.sql, node):
+            found.append(_predicate(draft, number, node, guards if may_fail(node) else []))
+    return tuple(found)
 
 
 def _implied(draft: Draft) -> list[exp.Expr]:
@@ -110,8 +127,13 @@ def _implied(draft: Draft) -> list[exp.Expr]:
     return found
 
 
-def _predicate(draft: Draft, number: int, node: exp.Expr) -> Predicate:
-    reads, test = compiled(node, draft.where, draft.type_of)
+def _predicate(draft: Draft, number: int, node: exp.Expr, guards: list[exp.Expr]) -> Predicate:
+    """`guards` are the conditions that were written before one that may fail, to keep bad values from it."""
+    tested = node
+    if guards:
+        sound = exp.If(this=exp.and_(*(g.copy() for g in guards)), true=node.copy())
+        tested = exp.Case(ifs=[sound])
+    reads, test = compiled(tested, draft.where, draft.type_of)
     mask = sum(1 << alias for alias in {c.alias for c in reads})
     costly = is_costly(node) or is_volatile(node)
     return Predicate(number, text_of(node), mask, reads, test, _comparison(draft, node), costly)

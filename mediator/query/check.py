@@ -7,11 +7,20 @@ errors.
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 from sqlglot import exp
 
 from mediator.catalog.model import Catalog, Field
-from mediator.errors import QueryError, TypeMismatch, UnknownColumn, Unparsable, Unsupported
+from mediator.errors import (
+    QueryError,
+    TypeMismatch,
+    UnknownColumn,
+    UnknownRelation,
+    Unparsable,
+    Unsupported,
+)
 from mediator.query import duck
 from mediator.query.parameters import Parameters, given
 from mediator.query.scope import find_relation, near_columns, unknown_relation
@@ -47,22 +56,32 @@ def _tables(statement: exp.Expr, sql: str, catalog: Catalog) -> list[exp.Table]:
 
 
 def _told(fault: duck.Fault, statement: exp.Expr, sql: str, catalog: Catalog) -> QueryError:
-    first = fault.message.split("\n")[0]
-    if fault.subtype == "COLUMN_NOT_FOUND":
+    """DuckDB's complaint as one of this engine's errors."""
+    first, hint = fault.message.split("\n")[0], _rest(fault.message)
+    missing = re.search(r'does not have a column named "(.*)"', first)
+    if fault.subtype == "COLUMN_NOT_FOUND" or missing:
+        name = missing[1] if missing else fault.name
         columns = [f.name for t in _tables(statement, sql, catalog) for f in _fields(catalog, t.name)]
-        hint = near_columns(fault.name, columns)
-        return UnknownColumn(
-            f"there is no column {fault.name!r} here", sql=sql, position=fault.position, hint=hint
-        )
-    if first.startswith("Ambiguous reference to column"):
-        return UnknownColumn(first, sql=sql, position=fault.position)
-    if "does not have a column named" in first or "not found in FROM clause" in first:
-        return UnknownColumn(first, sql=sql, position=fault.position)
+        message, hint = f"there is no column {name!r} here", near_columns(name, columns)
+        return UnknownColumn(message, sql=sql, position=fault.position, hint=hint)
+    return _kind(fault, first)(first, sql=sql, position=fault.position, hint=hint)
+
+
+def _kind(fault: duck.Fault, message: str) -> type[QueryError]:
+    if re.match(r"Ambiguous reference to column|Column .* not found|.* not found in FROM clause", message):
+        return UnknownColumn
+    if re.match(r"Referenced table .* not found", message):
+        return UnknownRelation
     if fault.kind in ("Parser", "Syntax"):
-        return Unparsable(first, sql=sql, position=fault.position)
-    if fault.kind in ("Binder", "Conversion", "Catalog", "Invalid Type", "Out of Range", "Mismatch Type"):
-        return TypeMismatch(first, sql=sql, position=fault.position, hint=_rest(fault.message))
-    return Unsupported(first, sql=sql, position=fault.position)
+        return Unparsable
+    if fault.subtype == "NO_MATCHING_FUNCTION" or fault.kind in _TYPE_FAULTS or _TYPE_WORDS.search(message):
+        return TypeMismatch
+    # Not of a kind that has a name here: an aggregate in WHERE, a column that is not grouped by.
+    return Unsupported if fault.kind == "Catalog" else QueryError
+
+
+_TYPE_FAULTS = {"Conversion", "Invalid Type", "Out of Range", "Mismatch Type"}
+_TYPE_WORDS = re.compile(r"Cannot (compare|mix|combine|cast)|values of type|same number of result columns")
 
 
 def _fields(catalog: Catalog, name: str) -> list[Field]:

@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.types as pt
 from sqlglot import exp
 
 from mediator.errors import TypeMismatch
 from mediator.query import duck
+from mediator.query.types import family
 
 
 class Constant(NamedTuple):
@@ -23,8 +25,12 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
     """The expression's value as this type, if comparing in this type is what DuckDB means by `field =
     expression`.
 
-    None where it is not, or where the value cannot be told before the query runs.
+    None where it is not, or where the value cannot be told before the query runs. Raises `TypeMismatch`
+    for text that spells no value of the type.
     """
+    known = _at_sight(node, type)
+    if known is not None:
+        return known
     text, target = node.sql("duckdb"), duck.type_name(type)
     literal = isinstance(node, exp.Literal) and node.is_string
     try:
@@ -37,7 +43,26 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
     except duckdb.Error:
         return None
     value = row["c"].cast(type)[0].as_py()
+    if literal and value is None:
+        raise TypeMismatch(f"{text} is not a value of type {target}")
     return Constant(value, value is not None and bool(same))
+
+
+def _at_sight(node: exp.Expr, type: pa.DataType) -> Constant | None:
+    """The literals that are read without asking DuckDB: a list may have thousands."""
+    if not isinstance(node, exp.Literal):
+        return None
+    if node.is_string:
+        return Constant(node.this, True) if family(type) == pa.string() else None
+    digits = str(node.this)
+    if not (digits.isascii() and digits.isdigit()) or not pt.is_integer(type) or family(type) != pa.int64():
+        return None
+    return Constant(int(digits), True) if int(digits) < 2 ** (_bits(type)) else None
+
+
+def _bits(type: pa.DataType) -> int:
+    """How many bits of a value there are besides its sign."""
+    return int(type.bit_width) - (1 if pt.is_signed_integer(type) else 0)
 
 
 def truth(node: exp.Expr, sql: str, position: int | None) -> bool:

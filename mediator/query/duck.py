@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -125,10 +126,31 @@ def arrow_type(name: str) -> pa.DataType:
     return shape(f"SELECT CAST(NULL AS {name}) AS v", {}).field(0).type
 
 
+@lru_cache(maxsize=512)
+def wider(left: pa.DataType, right: pa.DataType) -> str:
+    """The name of the type that takes the values of both."""
+    here = cursor()
+    here.register("t", pa.schema([("l", left), ("r", right)]).empty_table())
+    try:
+        return str(here.sql("SELECT CASE WHEN true THEN l ELSE r END FROM t").types[0])
+    finally:
+        here.unregister("t")
+
+
 @lru_cache(maxsize=1)
 def aggregates() -> frozenset[str]:
-    rows = cursor().execute("SELECT function_name FROM duckdb_functions() WHERE function_type = 'aggregate'")
-    return frozenset(row[0].lower() for row in rows.fetchall())
+    """The names of all aggregate functions, and of the macros that are made of them."""
+    rows = cursor().execute("SELECT function_name, function_type, macro_definition FROM duckdb_functions()")
+    listed = rows.fetchall()
+    found = {name.lower() for name, kind, _ in listed if kind == "aggregate"}
+    macros = {name.lower(): _called(body) for name, kind, body in listed if kind == "macro" and body}
+    while more := {name for name, calls in macros.items() if name not in found and calls & found}:
+        found |= more
+    return frozenset(found)
+
+
+def _called(definition: str) -> set[str]:
+    return {name.lower() for name in re.findall(r"(\w+)\"?\(", definition)}
 
 
 def label(expression: str) -> str:

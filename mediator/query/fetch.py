@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from mediator.query.blocks import engine_relation, output_name, row_name, write_block
+from mediator.query.blocks import engine_relation, output_name, write_block
 from mediator.query.drafts import Unit
 from mediator.query.joins import Full, Inner, Leaf, Left, Tree, Widen, sources_of, steps_of
+from mediator.query.model import SqlStage
 from mediator.query.pieces import Part, Piece
 from mediator.query.semijoins import semi_join
 from mediator.query.subqueries import free_names
@@ -43,6 +44,7 @@ class Fetch:
         self.names = planner.names
         self.frames = list(frames)
         self.own = sources_of(tree)
+        self._fulls: dict[Full, Piece] = {}
         self.steps = steps_of(tree)
         self.open: list[exp.Expr] = []  # conditions that a block may take over
         self.kept: list[exp.Expr] = []  # conditions that stay: they have sub-queries, or read the frames
@@ -121,7 +123,8 @@ class Fetch:
 
     def _unit(self, item: Leaf | Full) -> Unit | None:
         if isinstance(item, Full):
-            return self._as_unit(self._full(item))
+            piece = self._fulls[item] = self._full(item)
+            return None if self._is_open(piece) else self._as_unit(piece)
         source = self.names.sources[item.source]
         if source.relation is None:
             return self.planner.derived(source)
@@ -141,16 +144,21 @@ class Fetch:
         return Unit(stage, engine_relation(stage, self.planner.stages.schema(stage)), columns)
 
     def _full(self, item: Full) -> Piece:
-        sides = []
-        for tree in (item.left, item.right):
-            read = self.read | self._read_by([*item.on, *self.left])
-            fetch = Fetch(self.planner, exp.null(), tree, [], self.frames, [], list(read))
-            sides.append((fetch.run(), fetch.left))
-        (left, _), (right, rest) = sides
+        left, right = self._side_of_full(item, item.left), self._side_of_full(item, item.right)
         for conjunct in item.on:
             self.planner.nested(conjunct, [])
-        assert not rest
         return left.widened("FULL", right, item.on)
+
+    def _side_of_full(self, item: Full, tree: Tree) -> Piece:
+        """One side, whole: what filters it must do so before the join."""
+        read = self.read | self._read_by([*item.on, *self.left])
+        fetch = Fetch(self.planner, exp.null(), tree, [], self.frames, [], list(read))
+        piece = fetch.run()
+        if not fetch.left:
+            return piece
+        for conjunct in fetch.left:
+            self.planner.nested(conjunct, [*self.frames, piece])
+        return piece.filtered(self.names.fresh("side"), [n for n in piece.columns if n in read], fetch.left)
 
     # Blocks
 
@@ -165,24 +173,19 @@ class Fetch:
         block = write_block([*units, *extra, *frames], [*taken, *joined, *tied], wanted, rows, self.names.sql)
         stage = self.planner.stages.add_block(block).name
         if frames:
-            stage = self._once(stage, wanted, [row_name(u) for u in units])
+            stage = self._once(stage)
         return Piece([Part("", _table(stage), [])], {n: (stage, output_name(n)) for n in wanted})
 
     def _wanted(self, units: list[Unit]) -> list[Name]:
         live = self.read | self._read_by(self.left)
         return [n for u in units for n in u.columns if n in live]
 
-    def _once(self, stage: str, wanted: list[Name], rows: list[str]) -> str:
-        """Each row that several bindings brought, once."""
-        items: list[exp.Expr] = [exp.to_identifier(output_name(n), quoted=True) for n in wanted]
-        select = exp.Select(
-            expressions=[exp.column(i) for i in items] or [exp.alias_(exp.Literal.number(1), "one")],
-            distinct=exp.Distinct(
-                on=exp.Tuple(expressions=[exp.column(exp.to_identifier(r, quoted=True)) for r in rows])
-            ),
-            from_=exp.From(this=_table(stage)),
-        )
-        return self.planner.stages.add_sql(select).name
+    def _once(self, stage: str) -> str:
+        """Each row that several bindings brought, once: row ids, which are among the columns, tell."""
+        stages = self.planner.stages
+        return stages.add(
+            SqlStage(stages.fresh("step"), "", (stage,), stages.schema(stage), rowwise=True, distinct=True)
+        ).name
 
     # Frames: what is known already, to fetch by
 
@@ -206,16 +209,15 @@ class Fetch:
     def _is_open(self, frame: Piece) -> bool:
         """Whether a frame itself reads from outside, and so cannot be a stage."""
         inside = {n[0] for n in frame.columns}
-        queries = [p.item for p in frame.parts if not isinstance(p.item, exp.Table)]
-        return any(n[0] not in inside for q in queries for n in free_names(self.names, q))
+        return any(n[0] not in inside for n in self._read_by(frame.expressions()))
 
     def _frame(self, frame: Piece, needed: set[Name]) -> Unit | None:
         wanted = [n for n in frame.columns if n in needed]
         if not wanted:
             return None
-        stage = self.planner.stages.add_sql(frame.distinct(wanted), "frame")
+        stage = self.planner.frame(frame, wanted)
         columns = {n: output_name(n) for n in wanted}
-        return Unit(stage.name, engine_relation(stage.name, stage.schema), columns)
+        return Unit(stage, engine_relation(stage, self.planner.stages.schema(stage)), columns)
 
     # IN (SELECT ...): joined, so that what it finds can be looked up
 
@@ -236,7 +238,9 @@ class Fetch:
         self, piece: Piece, item: Leaf | Full, kind: str = "INNER", on: Sequence[exp.Expr] = ()
     ) -> Piece:
         """A derived table that needs what is there already: it stays a sub-query, fetched by that."""
-        assert isinstance(item, Leaf)
+        if isinstance(item, Full):
+            other = self._fulls[item]
+            return piece.widened("INNER", other, []) if piece.parts else other
         source = self.names.sources[item.source]
         alias = exp.TableAlias(
             this=exp.to_identifier(source.id, quoted=True),
@@ -275,6 +279,8 @@ class Fetch:
         unit = self._unit(item)
         if unit is None:
             return self._inline(piece, item)
+        if self._is_open(piece):
+            return piece.widened("INNER", self._block([unit]), [])
         return self._block([self._as_unit(piece), unit])
 
 

@@ -33,12 +33,18 @@ class Names:
 
     def fresh(self, wish: str) -> str:
         """A name that nothing else in the statement has."""
+        # Without dots, so that an id and a field can be put together in one way only.
+        wish = wish.replace(".", "_")
         name, number = wish, 1
         while name.lower() in self._taken:
             number += 1
             name = f"{wish}_{number}"
         self._taken.add(name.lower())
         return name
+
+    def release(self, names: set[str]) -> None:
+        """Gives names back that came to nothing."""
+        self._taken -= {n.lower() for n in names}
 
     def resolve(
         self, node: exp.Expr, parent: Scope | None = None, ctes: dict[str, Cte] | None = None
@@ -152,6 +158,9 @@ class Names:
             self._column(node, scope, clause)
         elif isinstance(node, (exp.PropertyEQ, exp.Kwarg)):
             self.expression(node, scope, clause, only="expression")
+        elif isinstance(node, exp.Comprehension):
+            _bind_variable(node)
+            self.expression(node, scope, clause)
         else:
             for child in list(node.iter_expressions()):
                 whole = clause == "order" and isinstance(node, exp.Ordered) and child.arg_key == "this"
@@ -197,6 +206,16 @@ class Names:
         holder = exp.Paren(this=alias.copy())
         self.expression(holder, scope, "where")
         return holder.this if isinstance(holder.this, (exp.Column, exp.Literal)) else holder
+
+
+def _bind_variable(node: exp.Comprehension) -> None:
+    """In [x + 1 FOR x IN list] the name x is nobody's column."""
+    variable = node.expression.name.lower()
+    for key in ("this", "expression", "condition"):
+        part = node.args.get(key)
+        for column in list(part.find_all(exp.Column)) if part is not None else []:
+            if not column.table and column.name.lower() == variable:
+                column.replace(exp.to_identifier(column.name))
 
 
 def _label(item: exp.Expr) -> str:

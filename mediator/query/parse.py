@@ -12,6 +12,16 @@ from mediator.errors import Unparsable, Unsupported
 from mediator.query.parameters import Marked, Parameters, bind, marked
 
 _LONGEST = 1_000_000
+_FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
+# Statements that are not queries. Told apart here, because the parser has its own thoughts about some of
+# them.
+_VERBS = {
+    "ALTER", "ANALYZE", "ATTACH", "BEGIN", "CALL", "CHECKPOINT", "COMMENT", "COMMIT", "COPY", "CREATE",
+    "DEALLOCATE", "DELETE", "DESC", "DESCRIBE", "DETACH", "DROP", "EXECUTE", "EXPLAIN", "EXPORT",
+    "FORCE", "IMPORT", "INSERT", "INSTALL", "LOAD", "MERGE", "PIVOT", "PRAGMA", "PREPARE", "REINDEX",
+    "RESET", "ROLLBACK", "SET", "SHOW", "START", "SUMMARIZE", "TRUNCATE", "UNPIVOT", "UPDATE", "USE",
+    "VACUUM",
+}  # fmt: skip
 
 
 def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
@@ -20,6 +30,10 @@ def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
         raise Unparsable("there is no statement", sql=sql)
     if len(sql) > _LONGEST:
         raise Unparsable(f"the statement is longer than {_LONGEST} characters")
+    verb = _FIRST_WORD.match(sql)
+    if verb is not None and verb[1].upper() in _VERBS:
+        message = f"only SELECT is run here, not {verb[1].upper()}"
+        raise Unsupported(message, sql=sql, position=verb.start(1))
     marks = marked(sql)
     try:
         statements = [s for s in sqlglot.parse(marks.text, dialect="duckdb") if s is not None]

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from mediator.query.conjuncts import together
 from mediator.query.scope import column_of
-from mediator.query.trees import Name, name_of, names_in
+from mediator.query.trees import Name, name_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,10 @@ class Piece:
         """Every column of this piece, wherever it is read below the node, by its new name."""
         for column in list(node.find_all(exp.Column)):
             place = self.columns.get(name_of(column)) if column.table else None
-            if place is not None:
+            if place is not None and "placed" not in column.meta:
+                # Once only: an inner sub-query's columns may go by the very names that a piece around it
+                # maps.
+                column.meta["placed"] = True
                 column.set("table", exp.to_identifier(place[0], quoted=True))
                 column.set("this", exp.to_identifier(place[1], quoted=True))
 
@@ -76,8 +79,19 @@ class Piece:
         copy.put_columns(select)
         return select
 
-    def reads(self) -> dict[Name, None]:
-        return {n: None for part in self.parts for c in part.on for n in names_in(c)}
+    def expressions(self) -> list[exp.Expr]:
+        """All that may read from outside: sub-queries and join conditions."""
+        items = [p.item for p in self.parts if not isinstance(p.item, exp.Table)]
+        return [*items, *(c for p in self.parts for c in p.on)]
+
+    def filtered(self, alias: str, wanted: Iterable[Name], conjuncts: list[exp.Expr]) -> Piece:
+        """This under conditions of its own, as one sub-query."""
+        wanted = list(wanted)
+        select = self.everything(wanted)
+        select.set("where", exp.Where(this=together([c.copy() for c in conjuncts])))
+        self.put_columns(select)
+        table = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))
+        return Piece([Part("", table, [])], {n: (alias, f"{n[0]}.{n[1]}") for n in wanted})
 
 
 def _join(part: Part) -> exp.Join:

@@ -20,6 +20,7 @@ from mediator.query.flatten import flatten
 from mediator.query.joins import tree_of
 from mediator.query.names import Names
 from mediator.query.pieces import Piece
+from mediator.query.rowwise import settle
 from mediator.query.scope import Cte, Source, column_of
 from mediator.query.semijoins import sides_of
 from mediator.query.stages import Stages
@@ -36,6 +37,8 @@ class Planner:
         self.stages = Stages(names)
         self.looping: set[Cte] = set()  # recursive WITH entries whose bodies are being planned
         self._stage_of: dict[Cte | str, str | None] = {}
+        self._kept: list[Piece] = []  # so that no other piece gets the id of one that has frames
+        self._frames: dict[tuple[int, tuple[Name, ...]], str] = {}
 
     def query(self, node: exp.Expr, frames: Sequence[Piece] = (), ties: Sequence[exp.Expr] = ()) -> None:
         """Rewrites a query in place so that all its FROM clauses read stages.
@@ -106,6 +109,14 @@ class Planner:
         equal: list[exp.Expr] = [exp.EQ(this=s.copy(), expression=column_of(*o)) for s, o in pairs]
         self.tied(query, outputs, equal, frames)
 
+    def frame(self, piece: Piece, wanted: Sequence[Name]) -> str:
+        """The distinct values of some columns of a FROM clause, to fetch others by."""
+        key = (id(piece), tuple(wanted))
+        if key not in self._frames:
+            self._kept.append(piece)
+            self._frames[key] = settle(self.stages, piece.distinct(wanted), "frame", own=False)
+        return self._frames[key]
+
     # Derived tables and WITH entries
 
     def derived(self, source: Source) -> Unit | None:
@@ -129,9 +140,9 @@ class Planner:
             body = self._loop(source.cte, body)
         else:
             self.query(body)
-        stage = self.stages.add_sql(body)
+        name = settle(self.stages, body, "step")
         if all_stand(self.stages.done[mark:]):
-            return stage.name
+            return name
         self.forget(mark)
         return None
 
@@ -144,8 +155,10 @@ class Planner:
     def forget(self, mark: int) -> None:
         """Takes back the stages that were added since there were `mark` of them."""
         gone = {s.name for s in self.stages.done[mark:]}
+        self.names.release(gone)
         del self.stages.done[mark:]
         self._stage_of = {k: n for k, n in self._stage_of.items() if n not in gone}
+        self._frames = {k: s for k, s in self._frames.items() if s not in gone}
 
     def _loop(self, cte: Cte, body: exp.Expr) -> exp.Expr:
         """A recursive WITH entry: DuckDB runs the loop over what was fetched before it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from mediator.errors import Unsupported
+from mediator.errors import Unparsable, Unsupported
 from mediator.query.trees import function_name, position_of
 
 # Names as DuckDB and as sqlglot have them.
@@ -30,8 +30,7 @@ _STATEMENTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 def refuse(statement: exp.Expr, sql: str) -> None:
     """Raises `Unsupported` for the first thing that may not be."""
     if not isinstance(statement, _STATEMENTS):
-        kind = (sql.split(None, 1) or ["?"])[0].upper()
-        raise Unsupported(f"only SELECT is run here, not {kind}", sql=sql, position=0)
+        raise Unparsable("this is not a SELECT", sql=sql, position=0)
     for node in statement.walk():
         problem = _problem(node)
         if problem:

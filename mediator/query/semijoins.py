@@ -10,6 +10,7 @@ from sqlglot import exp
 from mediator.query.blocks import engine_relation
 from mediator.query.clones import cloned
 from mediator.query.drafts import Draft, Unit
+from mediator.query.rowwise import settle
 from mediator.query.scope import column_of
 from mediator.query.standing import all_stand
 from mediator.query.subqueries import free_names
@@ -48,23 +49,31 @@ def _can_join(units: list[Unit], left: exp.Expr) -> bool:
 
 
 def _distinct_rows(planner: Planner, query: exp.Expr) -> Unit:
-    """A sub-query's distinct rows without NULL, as a table to be joined with."""
+    """A sub-query's distinct rows, as a table to be joined with."""
     body = cloned(planner.names, query)
     planner.query(body)
-    width = len(planner.stages.shape_of(body))
-    columns = [exp.to_identifier(f"v{n}", quoted=True) for n in range(width)]
-    alias = exp.TableAlias(this=exp.to_identifier("found", quoted=True), columns=columns)
-    inner = body if not isinstance(body, exp.Subquery) or _modified(body) else body.this
-    known = [exp.Not(this=exp.Is(this=exp.column(c.copy()), expression=exp.null())) for c in columns]
-    select = exp.Select(
-        expressions=[exp.column(c.copy()) for c in columns],
-        distinct=exp.Distinct(),
-        from_=exp.From(this=exp.Subquery(this=inner, alias=alias)),
-        where=exp.Where(this=exp.and_(*known)),
+    while isinstance(body, exp.Subquery) and not _chooses(body):
+        body = body.this
+    columns = [f"v{n}" for n in range(len(planner.stages.shape_of(body)))]
+    if not isinstance(body, exp.Select) or _chooses(body):
+        body = _wrapped(body, columns)
+    for item, column in zip(body.expressions, columns, strict=True):
+        item.set("alias", exp.to_identifier(column, quoted=True))
+    body.set("distinct", exp.Distinct())
+    name = settle(planner.stages, body, "found")
+    schema = planner.stages.schema(name)
+    return Unit(name, engine_relation(name, schema), {(name, c): c for c in columns})
+
+
+def _wrapped(body: exp.Expr, columns: list[str]) -> exp.Select:
+    """A query as a derived table, with all its columns selected."""
+    alias = exp.TableAlias(
+        this=exp.to_identifier("found", quoted=True),
+        columns=[exp.to_identifier(c, quoted=True) for c in columns],
     )
-    stage = planner.stages.add_sql(select, "found")
-    names = {(stage.name, c.name): c.name for c in columns}
-    return Unit(stage.name, engine_relation(stage.name, stage.schema), names)
+    inner = body.this if isinstance(body, exp.Subquery) and not _chooses(body) else body
+    items: list[exp.Expr] = [exp.alias_(exp.column(exp.to_identifier(c, quoted=True)), c) for c in columns]
+    return exp.Select(expressions=items, from_=exp.From(this=exp.Subquery(this=inner, alias=alias)))
 
 
 def _same_types(planner: Planner, units: list[Unit], sides: list[exp.Expr], found: Unit) -> bool:
@@ -84,5 +93,8 @@ def _same_types(planner: Planner, units: list[Unit], sides: list[exp.Expr], foun
     return True
 
 
-def _modified(query: exp.Subquery) -> bool:
-    return any(query.args.get(k) for k in ("order", "limit", "offset"))
+def _chooses(query: exp.Expr) -> bool:
+    """Whether its rows are chosen in a way that DISTINCT in the same place would change."""
+    distinct = query.args.get("distinct")
+    some = distinct is not None and distinct.args.get("on") is not None
+    return some or any(query.args.get(k) for k in ("order", "limit", "offset"))

@@ -18,6 +18,7 @@ class Stages:
     def __init__(self, names: Names) -> None:
         self.done: list[Stage] = []
         self._names = names
+        self._relations = {r.lower() for r in names.catalog.relations}
 
     def schema(self, name: str) -> pa.Schema:
         return next(s.schema for s in self.done if s.name == name)
@@ -26,7 +27,11 @@ class Stages:
         return any(s.name == name for s in self.done)
 
     def fresh(self, wish: str) -> str:
-        return self._names.fresh(wish)
+        """A stage's name is no relation's either: both go by their names in one store."""
+        name = self._names.fresh(wish)
+        while name.lower() in self._relations:
+            name = self._names.fresh(wish)
+        return name
 
     def add(self, stage: SqlStage) -> SqlStage:
         self.done.append(stage)

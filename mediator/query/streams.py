@@ -15,93 +15,20 @@ import pyarrow as pa
 from sqlglot import exp
 
 from mediator.query import duck
-from mediator.query.model import BlockStage, Column, Output, SqlStage, Stage
+from mediator.query.model import SqlStage, Stage
+from mediator.query.rowwise import cut_of, row_by_row, stream
 from mediator.query.stages import Stages
-from mediator.query.trees import has_subquery, is_aggregate, plain
-
-_WHOLE = ("group", "having", "qualify", "windows", "order", "with_", "laterals", "sample")
 
 
 def finish(stages: Stages, statement: exp.Expr, columns: list[str]) -> list[Stage]:
     """All stages; the last gives the answers under these names."""
-    if isinstance(statement, exp.Select) and _row_by_row(stages, statement):
-        _stream(stages, statement)
+    if isinstance(statement, exp.Select) and row_by_row(stages, statement):
+        stream(stages, statement)
     elif isinstance(statement, exp.Union) and _streams_as_union(stages, statement):
         _stream_union(stages, statement, columns)
     else:
         _gather(stages, statement, columns)
     return stages.done
-
-
-# Row by row
-
-
-def _row_by_row(stages: Stages, statement: exp.Select, order: bool = False) -> bool:
-    """Whether each row of one finished stage gives its answers by itself."""
-    whole = [k for k in _WHOLE if statement.args.get(k) and not (order and k == "order")]
-    distinct = statement.args.get("distinct")
-    if whole or _only_read(stages, statement) is None or (distinct is not None and distinct.args.get("on")):
-        return False
-    nested = any(has_subquery(part) for part in statement.iter_expressions())
-    if nested or any(is_aggregate(e) for e in statement.expressions):
-        return False
-    return _cut(statement) is not None
-
-
-def _only_read(stages: Stages, statement: exp.Select) -> str | None:
-    """The one stage that a select reads."""
-    clause = statement.args.get("from_")
-    if clause is None or statement.args.get("joins") or not isinstance(clause.this, exp.Table):
-        return None
-    return clause.this.name if stages.has(clause.this.name) else None
-
-
-def _cut(statement: exp.Expr) -> tuple[int | None, int] | None:
-    """LIMIT and OFFSET as numbers; none where they are anything else."""
-    numbers: list[int | None] = []
-    for key in ("limit", "offset"):
-        clause = statement.args.get(key)
-        value = clause.args.get("expression") if clause is not None else None
-        whole = isinstance(value, exp.Literal) and not value.is_string and str(value.this).isdigit()
-        if clause is not None and (not whole or clause.args.get("limit_options")):
-            return None
-        numbers.append(int(value.this) if whole and value is not None else None)
-    return numbers[0], numbers[1] or 0
-
-
-def _stream(stages: Stages, statement: exp.Select) -> str:
-    """Adds what the select list needs; returns the name of the stage that gives its rows."""
-    limit, offset = _cut(statement) or (None, 0)
-    distinct = statement.args.get("distinct") is not None
-    for key in ("limit", "offset", "distinct"):
-        statement.set(key, None)
-    below = _direct(stages, statement)
-    if below is None:
-        last = stages.add_sql(statement, "answer")
-    elif limit is None and not offset and not distinct:
-        return below.name
-    else:
-        # Nothing to compute: rows are only counted, or told apart.
-        last = stages.add(SqlStage(stages.fresh("answer"), "", (below.name,), below.schema))
-    stages.done[-1] = replace(last, rowwise=True, limit=limit, offset=offset, distinct=distinct)
-    return last.name
-
-
-def _direct(stages: Stages, statement: exp.Select) -> BlockStage | None:
-    """The block below with the answer's own columns as its outputs, if the select list only names columns."""
-    at = next(n for n, s in enumerate(stages.done) if s.name == _only_read(stages, statement))
-    stage = stages.done[at]
-    columns = [plain(e.this) for e in statement.expressions]
-    if statement.args.get("where") or None in columns or not isinstance(stage, BlockStage):
-        return None
-    if any(isinstance(s, SqlStage) and stage.name in s.reads for s in stages.done):
-        return None
-    have: dict[str, Column] = {o.name: o.column for o in stage.block.outputs}
-    pairs = zip(columns, statement.expressions, strict=True)
-    outputs = tuple(Output(have[c.name], e.alias) for c, e in pairs if c is not None)
-    block = replace(stage.block, outputs=outputs)
-    stages.done[at] = made = BlockStage(stage.name, block, block.schema)
-    return made
 
 
 # UNION ALL
@@ -119,13 +46,13 @@ def _sides(statement: exp.Expr) -> list[exp.Expr]:
 
 
 def _streams_as_union(stages: Stages, statement: exp.Union) -> bool:
-    top = not any(statement.args.get(k) for k in ("distinct", "order", "by_name")) and _cut(statement)
+    top = not any(statement.args.get(k) for k in ("distinct", "order", "by_name")) and cut_of(statement)
     sides = [*_sides(statement.left), *_sides(statement.right)]
-    return bool(top) and all(isinstance(s, exp.Select) and _row_by_row(stages, s) for s in sides)
+    return bool(top) and all(isinstance(s, exp.Select) and row_by_row(stages, s) for s in sides)
 
 
 def _stream_union(stages: Stages, statement: exp.Union, columns: list[str]) -> None:
-    limit, offset = _cut(statement) or (None, 0)
+    limit, offset = cut_of(statement) or (None, 0)
     for key in ("limit", "offset"):
         statement.set(key, None)
     schema = _named(stages.shape_of(statement), columns)
@@ -133,7 +60,7 @@ def _stream_union(stages: Stages, statement: exp.Union, columns: list[str]) -> N
     for side in [*_sides(statement.left), *_sides(statement.right)]:
         assert isinstance(side, exp.Select)
         _as_schema(stages, side, schema)
-        reads.append(_stream(stages, side))
+        reads.append(stream(stages, side))
     stages.add(SqlStage(stages.fresh("answer"), "", tuple(reads), schema, True, limit, offset))
 
 
@@ -156,7 +83,7 @@ def _named(schema: pa.Schema, columns: list[str]) -> pa.Schema:
 
 def _gather(stages: Stages, statement: exp.Expr, columns: list[str]) -> None:
     prune = ""
-    if isinstance(statement, exp.Select) and _row_by_row(stages, statement, order=True):
+    if isinstance(statement, exp.Select) and row_by_row(stages, statement, order=True):
         prune = _prune(statement)
     last = stages.add_sql(statement, "answer")
     if last.schema.names != columns:
@@ -168,7 +95,7 @@ def _gather(stages: Stages, statement: exp.Expr, columns: list[str]) -> None:
 
 def _prune(statement: exp.Select) -> str:
     """The rows below that ORDER BY and LIMIT would choose, if they would."""
-    limit, offset = _cut(statement) or (None, 0)
+    limit, offset = cut_of(statement) or (None, 0)
     if limit is None or not statement.args.get("order") or statement.args.get("distinct"):
         return ""
     order = _spelt_out(statement)

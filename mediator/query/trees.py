@@ -12,6 +12,7 @@ from mediator.query import duck
 Name = tuple[str, str]
 
 _VOLATILE = {"random", "uuid", "uuidv4", "uuidv7", "gen_random_uuid", "setseed", "now_volatile", "rand"}
+_FAILING = {"strptime", "error", "json_extract", "make_date", "make_timestamp", "chr"}
 # Worth a module of their own: a call costs far more than a comparison.
 _COSTLY = {
     "levenshtein",
@@ -72,6 +73,14 @@ def is_costly(node: exp.Expr) -> bool:
     return any(
         isinstance(n, (exp.RegexpLike, exp.RegexpILike, exp.Levenshtein)) or function_name(n) in _COSTLY
         for n in node.find_all(exp.Func, exp.RegexpILike)
+    )
+
+
+def may_fail(node: exp.Expr) -> bool:
+    """Whether a value can make it fail: a cast of text that is no number, say."""
+    casts = (n for n in node.find_all(exp.Cast) if not isinstance(n, exp.TryCast))
+    return any(n.this.find(exp.Column) is not None for n in casts) or any(
+        isinstance(n, exp.StrToTime) or function_name(n) in _FAILING for n in node.find_all(exp.Func)
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
+import duckdb
 import pyarrow as pa
 import pyarrow.types as pt
 
+from mediator.errors import TypeMismatch
 from mediator.query import duck
 
 
@@ -35,16 +35,18 @@ def keyable(type: pa.DataType) -> bool:
     return family(type) == pa.string() or any(check(type) for check in checks)
 
 
-@lru_cache(maxsize=512)
 def common(left: pa.DataType, right: pa.DataType) -> str:
-    """The DuckDB type as which two columns are compared."""
-    schema = pa.schema([("l", left), ("r", right)])
-    here = duck.cursor()
-    here.register("t", schema.empty_table())
+    """The DuckDB type as which two columns are compared: text becomes what it is compared with.
+
+    Raises `TypeMismatch` for types that cannot be compared.
+    """
+    if pa.string() in (family(left), family(right)):
+        return duck.type_name(right if family(left) == pa.string() else left)
     try:
-        return str(here.sql("SELECT CASE WHEN true THEN l ELSE r END FROM t").types[0])
-    finally:
-        here.unregister("t")
+        return duck.wider(left, right)
+    except duckdb.Error:
+        names = f"{duck.type_name(left)} and {duck.type_name(right)}"
+        raise TypeMismatch(f"values of type {names} cannot be compared") from None
 
 
 def lossless(narrow: pa.DataType, wide: pa.DataType) -> bool:

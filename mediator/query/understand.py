@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mediator.catalog.model import Catalog
+from mediator.errors import Unsupported
 from mediator.query.check import check
 from mediator.query.model import Query
 from mediator.query.names import Names
@@ -18,6 +19,13 @@ from mediator.query.streams import finish
 
 def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query:
     """One SELECT as stages. Raises a `QueryError` that says what is wrong, and where, if it cannot be run."""
+    try:
+        return _understood(sql, catalog, parameters)
+    except RecursionError:
+        raise Unsupported("the statement is nested too deeply", sql=sql) from None
+
+
+def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     statement = parse(sql, parameters)
     refuse(statement, sql)
     columns = unique(check(statement, sql, catalog, parameters))

@@ -84,7 +84,9 @@ class Coverage:
         entries = self._sets.get(bind_set)
         return entries.states(keys) if entries else np.zeros(len(keys), np.uint8)
 
-    def covering(self, bind_set: BindSet, binding: Binding, now: float) -> tuple[BindSet, Binding, Entry] | None:
+    def covering(
+        self, bind_set: BindSet, binding: Binding, now: float
+    ) -> tuple[BindSet, Binding, Entry] | None:
         """A complete and fresh entry that covers this lookup, the widest first."""
         values = dict(zip(bind_set, binding, strict=True))
         for fewer in sorted(self._sets, key=len):

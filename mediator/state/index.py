@@ -141,8 +141,16 @@ class Index:
         """As many rows of these chains as there is room for, in the order of the keys."""
         out_at, out_rows = np.empty(room, np.int32), np.empty(room, np.int32)
         n, chain, had = chains.follow_each(
-            self._following.data, *_places(visible), visible.since, visible.limit,
-            at, rows, len(at), taken, out_at, out_rows,
+            self._following.data,
+            *_places(visible),
+            visible.since,
+            visible.limit,
+            at,
+            rows,
+            len(at),
+            taken,
+            out_at,
+            out_rows,
         )
         return Found(out_at[:n], out_rows[:n], int(at[chain]) if chain < len(at) else stop, had)
 

@@ -78,7 +78,9 @@ def _gathered_mask(part: Part) -> Mask | None:
     valid = part.column.valid
     if valid is None:
         return None
-    picked: Mask = valid[part.rows.start : part.rows.stop] if isinstance(part.rows, range) else valid[part.rows]
+    picked: Mask = (
+        valid[part.rows.start : part.rows.stop] if isinstance(part.rows, range) else valid[part.rows]
+    )
     return None if picked.all() else picked
 
 

@@ -33,7 +33,11 @@ class RowStore:
         return range(start, self.n)
 
     def compute(
-        self, name: str, type_: pa.DataType, reads: tuple[str, ...], evaluate: Callable[[pa.RecordBatch], pa.Array]
+        self,
+        name: str,
+        type_: pa.DataType,
+        reads: tuple[str, ...],
+        evaluate: Callable[[pa.RecordBatch], pa.Array],
     ) -> None:
         """Add a column made from others, unless one of that name is there."""
         if name not in self._columns:
@@ -51,7 +55,9 @@ class RowStore:
 
     def rows(self, rows: Rows) -> pa.RecordBatch:
         """These rows, with the declared columns."""
-        return pa.RecordBatch.from_arrays([self.gather(n, rows) for n in self.schema.names], schema=self.schema)
+        return pa.RecordBatch.from_arrays(
+            [self.gather(n, rows) for n in self.schema.names], schema=self.schema
+        )
 
     def _fill(self, name: str) -> None:
         filler = self._computed[name]

@@ -62,9 +62,18 @@ class SortedRuns:
         ids = np.concatenate([ids for _, ids in self._runs]) if self._runs else _NO_IDS
         mapped = visible.position is not None
         n = run_kernels.ranges_rows(
-            low, high, offsets, ids, start, stop,
+            low,
+            high,
+            offsets,
+            ids,
+            start,
+            stop,
             visible.position if visible.position is not None else _NO_IDS,
-            mapped, visible.since, visible.limit, at, found,
+            mapped,
+            visible.since,
+            visible.limit,
+            at,
+            found,
         )
         return Found(at[:n], found[:n], stop, 0)
 
@@ -85,4 +94,3 @@ class SortedRuns:
         if len(ids):
             order = np.argsort(values, kind="stable")
             self._runs.append((values[order], ids[order]))
-

@@ -70,7 +70,9 @@ class SteM:
     def build(self, landing: Landing, now: float) -> Rows:
         """Store what is not there yet; the ids of all the rows that landed. A second build of it changes nothing."""
         if landing.ids is None:
-            landing.ids = self._merged(landing.rows, now) if self.relation.repeats else self.store.append(landing.rows)
+            landing.ids = (
+                self._merged(landing.rows, now) if self.relation.repeats else self.store.append(landing.rows)
+            )
         return landing.ids
 
     def covered(
@@ -148,7 +150,9 @@ def _whole_rows(store: RowStore) -> Keys:
 
 def _row_texts(rows: pa.RecordBatch) -> pa.Array:
     # A value's text is unique within its type, and the length before it keeps neighbours apart.
-    return pa.array(["".join(f"{len(t)}:{t}" for t in map(repr, row)) for row in _tuples(rows)], pa.large_string())
+    return pa.array(
+        ["".join(f"{len(t)}:{t}" for t in map(repr, row)) for row in _tuples(rows)], pa.large_string()
+    )
 
 
 def _tuples(rows: pa.RecordBatch) -> list[tuple[object, ...]]:

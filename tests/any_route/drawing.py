@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 from random import Random
 
 import pyarrow as pa
 
+from mediator.binding.verdict import verdict
 from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.errors import Unanswerable
+from mediator.query.model import BlockStage
+from mediator.query.understand import understand
 
 TYPES = {"i": pa.int64(), "j": pa.int32(), "s": pa.string(), "f": pa.float64(), "d": pa.date32()}
 _MIRROR = Mirror("site", "")
@@ -20,18 +25,83 @@ class Case:
     tables: dict[str, pa.Table]  # what the sources really hold
     statements: tuple[str, ...]
     failing: float  # how often a lookup or scan fails for good
+    down: frozenset[tuple[str, str]]  # (relation, method) pairs that always do
+    leaving: float  # how often a query is stopped after a turn
+
+    @property
+    def healthy(self) -> bool:
+        return not self.failing and not self.down
 
 
 def draw(seed: int) -> Case:
     random = Random(seed)
+    deep = random.random() < 0.4
     relations, tables = {}, {}
-    for number in range(random.randint(1, 4)):
+    for number in range(random.randint(2, 5) if deep else random.randint(1, 4)):
         name = f"t{number}"
-        relations[name], tables[name] = _relation(random, name, first=number == 0)
+        relations[name], tables[name] = (
+            _deep_relation(random, name, number) if deep else _relation(random, name, first=number == 0)
+        )
     catalog = Catalog(relations, {"site": Source("site")})
-    statements = tuple(_statement(random, relations) for _ in range(random.choice((1, 1, 2, 3))))
+    if deep:
+        statements = (_answerable(random, catalog),)
+    else:
+        statements = tuple(_statement(random, relations) for _ in range(random.choice((1, 1, 2, 3))))
     failing = random.choice((0.0, 0.0, 0.0, 0.1, 0.4))
-    return Case(seed, catalog, tables, statements, failing)
+    methods = [(r.name, m.name) for r in relations.values() for m in r.methods]
+    down = frozenset(random.sample(methods, 1)) if not failing and random.random() < 0.3 else frozenset()
+    leaving = random.choice((0.0, 0.0, 0.0, 0.02))
+    return Case(seed, catalog, tables, statements, failing, down, leaving)
+
+
+def _deep_relation(random: Random, name: str, number: int) -> tuple[Relation, pa.Table]:
+    """Integers only, few of them, and mostly behind an index: who provides what is the question here."""
+    fields = tuple(Field(f"i{n}", pa.int64()) for n in range(random.choice((2, 3, 3))))
+    scan = AccessMethod("scan", "scan", (_MIRROR,), None)
+    style = "scan" if number == 0 else random.choice(("scan", "index", "index", "index", "both", "pair", "two"))
+    methods = {
+        "scan": lambda: (scan,),
+        "index": lambda: (_index(random, "index", fields, 1),),
+        "both": lambda: (scan, _index(random, "index", fields, 1)),
+        "pair": lambda: (_index(random, "index", fields, 2),),
+        "two": lambda: (_index(random, "index", fields, 1), _index(random, "other index", fields, 1)),
+    }[style]()
+    domain = random.choice((2, 3, 4))
+    rows = {tuple(random.randrange(domain) for _ in fields) for _ in range(random.choice((2, 4, 8)))}
+    columns = zip(*sorted(rows), strict=True)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)]
+    relation = Relation(name, fields, methods)
+    return relation, pa.Table.from_arrays(arrays, schema=relation.schema)
+
+
+def _answerable(random: Random, catalog: Catalog) -> str:
+    """A statement with many joins that some choice of providers can answer, if a few tries find one."""
+    statement = ""
+    for _ in range(8):
+        names = list(catalog.relations)
+        chosen = random.sample(names, len(names)) + random.choices(names, k=random.randint(0, 2))
+        aliases = [(f"a{n}", catalog.relations[r]) for n, r in enumerate(chosen[:5])]
+        random.shuffle(aliases)
+        statement = _listed(random, aliases, _tangle(random, aliases))
+        try:
+            for stage in understand(statement, catalog).stages:
+                assert isinstance(stage, BlockStage)
+                verdict(stage.block)
+        except Unanswerable:
+            continue
+        return statement
+    return statement
+
+
+def _tangle(random: Random, aliases: list[tuple[str, Relation]]) -> list[str]:
+    """Equalities between any aliases, more than a tree needs or fewer."""
+    conditions = []
+    for _ in range(len(aliases) + random.randint(-1, 2)):
+        if len(aliases) > 1:
+            left, right = random.sample(aliases, 2)
+            a, b = random.choice(left[1].fields), random.choice(right[1].fields)
+            conditions.append(f"{left[0]}.{a.name} = {right[0]}.{b.name}")
+    return conditions
 
 
 def _relation(random: Random, name: str, first: bool) -> tuple[Relation, pa.Table]:
@@ -81,9 +151,7 @@ def _value(random: Random, kind: str, domain: int, nulls: float, skew: float) ->
             return number
 
 
-def _date(number: int) -> object:
-    import datetime
-
+def _date(number: int) -> datetime.date:
     return datetime.date(2020, 1, 1) + datetime.timedelta(days=number)
 
 
@@ -121,6 +189,10 @@ def _statement(random: Random, relations: dict[str, Relation]) -> str:
     for alias, relation in aliases:
         if random.random() < 0.25:
             conditions.append(_selection(random, alias, random.choice(relation.fields)))
+    return _listed(random, aliases, conditions)
+
+
+def _listed(random: Random, aliases: list[tuple[str, Relation]], conditions: list[str]) -> str:
     columns = [f"{alias}.{f.name}" for alias, relation in aliases for f in relation.fields]
     outputs = sorted(random.sample(columns, random.randint(1, len(columns))))
     listed = ", ".join(f"{c} AS {c.replace('.', '_')}" for c in outputs)
@@ -144,7 +216,11 @@ def _joins(random: Random, aliases: list[tuple[str, Relation]]) -> list[str]:
     if shape == "cycle" and len(aliases) > 2:
         pairs.append((len(aliases) - 1, 0))
     if shape == "tangle":
-        pairs += [tuple(random.sample(range(len(aliases)), 2)) for _ in range(random.randint(0, 2)) if len(aliases) > 1]
+        pairs += [
+            tuple(random.sample(range(len(aliases)), 2))
+            for _ in range(random.randint(0, 2))
+            if len(aliases) > 1
+        ]
     if len(aliases) > 1 and random.random() < 0.07:
         pairs.pop(random.randrange(len(pairs)))
     found = [_join(random, aliases[a], aliases[b]) for a, b in pairs]
@@ -168,7 +244,9 @@ def _join(random: Random, left: tuple[str, Relation], right: tuple[str, Relation
     elif kind < 0.87:
         condition = f"{first} {random.choice(('<', '<=', '>', '>=', '<>'))} {second}"
     elif a.name[0] in "ij":
-        condition = random.choice((f"{first} = {second} + 1", f"{first} + {second} = 4", f"abs({first} - {second}) < 2"))
+        condition = random.choice(
+            (f"{first} = {second} + 1", f"{first} + {second} = 4", f"abs({first} - {second}) < 2")
+        )
     else:
         condition = f"{first} = {second}"
     if random.random() < 0.15:

@@ -1,7 +1,7 @@
-"""Sources that answer in virtual time: every row that matches, in random order and pages, now and then not at all.
+"""Sources that answer in virtual time: all rows that match, in random order and pages, now and then none.
 
-They keep the promises of the access layer: what is under way is joined and never asked again, a latecomer is first sent
-what has landed already, and every binding that is not cancelled ends once.
+They keep the promises of the access layer: what is under way is joined and never asked again, a latecomer is
+first sent what has landed already, and every binding that is not cancelled ends once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from random import Random
 
 import pyarrow as pa
 
-from mediator.catalog.model import Relation
 from mediator.errors import Cause
 from mediator.flow.events import Arrived, Ask, Binding, Event, Exhausted, Failed, Landing
+from tests.any_route.drawing import Case
 
 Deliver = Callable[[Event], None]
 Lookup = tuple[str, str, tuple[str, ...], Binding]
@@ -34,14 +34,14 @@ class Flight:
 
 
 class Sources:
-    def __init__(self, relations: dict[str, Relation], tables: dict[str, pa.Table], failing: float, random: Random):
+    def __init__(self, case: Case, random: Random) -> None:
         self.now = 0.0
         self.flights: Counter[Lookup] = Counter()  # how often each was asked of its site
-        self.asked_again: list[Lookup] = []  # although it had been answered
+        self.asked_again: list[Lookup] = []  # although it had been answered, or this query had asked already
         self._answered: set[Lookup] = set()
-        self._relations = relations
-        self._rows = {name: table.to_pylist() for name, table in tables.items()}
-        self._failing = failing
+        self._relations = case.catalog.relations
+        self._rows = {name: table.to_pylist() for name, table in case.tables.items()}
+        self._case = case
         self._random = random
         self._under_way: dict[Lookup, Flight] = {}
         self._agenda: list[tuple[float, float, int, Callable[[], None]]] = []
@@ -53,10 +53,13 @@ class Sources:
 
     def ask(self, ask: Ask, deliver: Deliver) -> None:
         for binding in ask.bindings:
+            assert None not in binding, "NULL is never looked up"
             lookup = (ask.relation, ask.method, ask.bind_set, binding)
             flight = self._under_way.get(lookup)
             if flight is None:
                 flight = self._depart(lookup)
+            if any(who == deliver for _, who in flight.waiting):
+                self.asked_again.append(lookup)
             for landing in flight.landings:
                 deliver(Arrived(ask.number, landing))
             flight.waiting.append((ask.number, deliver))
@@ -84,7 +87,7 @@ class Sources:
         if self._relations[lookup[0]].repeats and rows and self._random.random() < 0.3:
             rows.append(self._random.choice(rows))
         pages = self._paged(rows)
-        fails = self._random.random() < self._failing
+        fails = lookup[:2] in self._case.down or self._random.random() < self._case.failing
         at = self.now + self._latency()
         for page in pages[: self._random.randint(0, len(pages))] if fails else pages:
             self._later(at, flight, self._landed(flight, page))

@@ -240,3 +240,13 @@ SELECT title FROM books WHERE CASE WHEN author_id = 0 THEN false ELSE year / aut
 SELECT max(x.n) FROM (SELECT count(*) AS n FROM books GROUP BY publisher) x;
 SELECT a.n, b.n FROM (SELECT count(*) AS n FROM books) a, (SELECT count(*) AS n FROM prizes) b;
 SELECT sum(n) FROM (SELECT publisher, count(*) AS n FROM books GROUP BY publisher) JOIN (SELECT DISTINCT publisher AS p FROM books) ON p = publisher;
+SELECT geomean(year) AS g FROM books;
+SELECT g FROM (SELECT geomean(year) AS g FROM books) x;
+SELECT [x + 1 FOR x IN [1, 2, 3] IF x > 1] AS l, title FROM books;
+SELECT title FROM books WHERE regexp_matches(isbn, '^i[0-9]$') AND CAST(isbn[2:] AS INTEGER) > 3;
+SELECT title FROM books WHERE author_id <> 0 AND 100 // author_id > 30;
+SELECT b.title, u.w FROM books b JOIN (SELECT isbn, 'o' AS w FROM offers UNION ALL SELECT isbn, 'r' FROM reviews) u USING (isbn);
+SELECT title AS a FROM books UNION ALL (SELECT shop FROM offers UNION ALL SELECT name FROM authors) LIMIT 100;
+SELECT year, title FROM books WHERE year > 1900 UNION ALL SELECT price, shop FROM offers WHERE price > 8;
+SELECT "a.b".title, a."b" FROM books "a.b", (SELECT isbn AS b FROM books) a WHERE a.b = "a.b".isbn;
+SELECT o.shop, r.text FROM offers o, reviews r WHERE o.shop[2:] = r.stars;

@@ -12,10 +12,15 @@ from mediator.state.keys import Part, keys_of
 from mediator.state.rowstore import RowStore
 
 LONG = "a string that does not fit into two words "
-INTS = st.one_of(st.integers(-3, 3), st.integers(-(10**6), 10**6), st.sampled_from([2**63 - 1, -(2**63), 2**40]))
+INTS = st.one_of(
+    st.integers(-3, 3), st.integers(-(10**6), 10**6), st.sampled_from([2**63 - 1, -(2**63), 2**40])
+)
 KEYS = {
     "int": (pa.int64(), INTS),
-    "text": (pa.string(), st.one_of(st.sampled_from(["", "a", "b"]), st.integers(0, 4).map(lambda n: f"{LONG}{n}"))),
+    "text": (
+        pa.string(),
+        st.one_of(st.sampled_from(["", "a", "b"]), st.integers(0, 4).map(lambda n: f"{LONG}{n}")),
+    ),
     "float": (pa.float64(), st.sampled_from([0.0, -0.0, 1.5, float("inf")])),
 }
 
@@ -29,7 +34,12 @@ def _chunks(draw: st.DrawFn) -> tuple[pa.Schema, list[list[tuple[object, ...]]]]
 
 
 @settings(max_examples=300, deadline=None)
-@given(_chunks(), st.lists(st.integers(1, 40), min_size=1, max_size=4), st.booleans(), st.randoms(use_true_random=False))
+@given(
+    _chunks(),
+    st.lists(st.integers(1, 40), min_size=1, max_size=4),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
 def test_a_probe_finds_every_visible_match_once(
     drawn: tuple[pa.Schema, list[list[tuple[object, ...]]]], rooms: list[int], mapped: bool, random
 ) -> None:
@@ -70,7 +80,9 @@ def test_a_direct_index_becomes_a_hashed_one_and_back_without_losing_a_row() -> 
         store.append(_batch(store.schema, [(k,) for k in keys[i : i + 37]]))
         probe = keys_of([Part(store.column("k").keyed(), range(i, store.n))])
         found = index.probe(probe, Visible(store.n), 0, 0, 10**6)
-        expected = sorted((at, r) for at, k in enumerate(keys[i : store.n]) for r in range(store.n) if keys[r] == k)
+        expected = sorted(
+            (at, r) for at, k in enumerate(keys[i : store.n]) for r in range(store.n) if keys[r] == k
+        )
         assert sorted(zip(found.at.tolist(), found.rows.tolist(), strict=True)) == expected
 
 

@@ -63,4 +63,6 @@ class Rank:
 def _completion(legal: Sequence[Destination]) -> Destination:
     """Ask rather than wait: a lookup that a scan overtakes is cancelled."""
     lookups = [d for d in legal if isinstance(d, LookUp)]
-    return min(lookups, key=lambda d: d.provider) if lookups else next(d for d in legal if isinstance(d, Park))
+    return (
+        min(lookups, key=lambda d: d.provider) if lookups else next(d for d in legal if isinstance(d, Park))
+    )

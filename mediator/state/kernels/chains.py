@@ -57,7 +57,14 @@ def link_direct(
 
 @njit(nogil=True, cache=True)
 def link_hashed(
-    slots: Slots, following: Ids, codes: Codes, valid: Mask, nulls: bool, shift: np.uint64, start: int, stop: int
+    slots: Slots,
+    following: Ids,
+    codes: Codes,
+    valid: Mask,
+    nulls: bool,
+    shift: np.uint64,
+    start: int,
+    stop: int,
 ) -> tuple[int, bool]:
     """Put rows [start, stop) at the front of their chains; how many keys are new, and whether any had a row already.
 
@@ -108,8 +115,16 @@ def find_direct(
 
 @njit(nogil=True, cache=True)
 def find_hashed(
-    slots: Slots, codes: Codes, shift: np.uint64, wanted: Codes, valid: Mask, nulls: bool, start: int, stop: int,
-    at: Ids, rows: Ids,
+    slots: Slots,
+    codes: Codes,
+    shift: np.uint64,
+    wanted: Codes,
+    valid: Mask,
+    nulls: bool,
+    start: int,
+    stop: int,
+    at: Ids,
+    rows: Ids,
 ) -> int:
     """The same in slots. Some keys' first slots are loaded together, so that the memory is kept busy."""
     n = 0
@@ -159,8 +174,17 @@ def keep_visible(position: Ids, mapped: bool, since: int, limit: int, at: Ids, r
 
 @njit(nogil=True, cache=True)
 def follow_all(
-    following: Ids, position: Ids, mapped: bool, since: int, limit: int,
-    at: Ids, rows: Ids, count: int, out_at: Ids, out_rows: Ids, n: int,
+    following: Ids,
+    position: Ids,
+    mapped: bool,
+    since: int,
+    limit: int,
+    at: Ids,
+    rows: Ids,
+    count: int,
+    out_at: Ids,
+    out_rows: Ids,
+    n: int,
 ) -> tuple[int, int]:
     """One link of each of `count` chains: visible rows go to `out`, what follows stays in `at` and `rows`.
 
@@ -182,8 +206,17 @@ def follow_all(
 
 @njit(nogil=True, cache=True)
 def follow_each(
-    following: Ids, position: Ids, mapped: bool, since: int, limit: int,
-    at: Ids, rows: Ids, count: int, taken: int, out_at: Ids, out_rows: Ids,
+    following: Ids,
+    position: Ids,
+    mapped: bool,
+    since: int,
+    limit: int,
+    at: Ids,
+    rows: Ids,
+    count: int,
+    taken: int,
+    out_at: Ids,
+    out_rows: Ids,
 ) -> tuple[int, int, int]:
     """One chain after the other, until the room is used up; the first has had `taken` of its rows already.
 

@@ -26,8 +26,18 @@ def ranges_size(low: Places, high: Places, start: int, room: int) -> tuple[int, 
 
 @njit(nogil=True, cache=True)
 def ranges_rows(
-    low: Places, high: Places, offsets: Places, ids: Ids, start: int, stop: int,
-    position: Ids, mapped: bool, since: int, limit: int, at: Ids, found: Ids,
+    low: Places,
+    high: Places,
+    offsets: Places,
+    ids: Ids,
+    start: int,
+    stop: int,
+    position: Ids,
+    mapped: bool,
+    since: int,
+    limit: int,
+    at: Ids,
+    found: Ids,
 ) -> int:
     """The visible rows in each probe's ranges, as pairs; returns how many."""
     n = 0

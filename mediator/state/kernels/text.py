@@ -42,8 +42,14 @@ def long_bytes(offsets: NDArray[np.int64], first: int, count: int) -> int:
 
 @njit(nogil=True, cache=True)
 def to_words(
-    offsets: NDArray[np.int64], data: Heap, first: int, count: int,
-    words: Words, start: int, heap: Heap, used: int,
+    offsets: NDArray[np.int64],
+    data: Heap,
+    first: int,
+    count: int,
+    words: Words,
+    start: int,
+    heap: Heap,
+    used: int,
 ) -> int:
     """Write `count` strings at words[start:]; returns how much of the heap is used then."""
     for i in range(count):

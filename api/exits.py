@@ -1,0 +1,100 @@
+"""How a command ends: an exit code that means something, and on stderr one message that names the thing."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+import typer
+
+COMPLETE = 0
+INTERNAL = 1
+AT_FAULT = 2
+PARTIAL = 3
+INTERRUPTED = 130
+READER_LEFT = 141
+
+# Set, it adds the traceback to what is said about an internal error.
+DEBUG = "MEDIATOR_DEBUG"
+
+EXPLAINED = """\
+Exit codes:
+
+  0    the answer is complete
+
+  3    the answer is partial: something failed, or the run was stopped by a limit
+
+  2    the query, the catalog or the command line is at fault; the message says where
+
+  1    an internal error, or the machine's (a full disk)
+
+  130  interrupted: what was found so far has been printed
+
+  141  the reader of the output left early, as `head` does
+"""
+
+
+class Mistake(Exception):
+    """Something that the user can put right: told as it is, exit code 2."""
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Whatever goes wrong inside becomes a message and an exit code; a traceback is never shown unasked."""
+    from mediator.errors import MediatorError
+
+    try:
+        yield
+    except (MediatorError, Mistake) as error:
+        complain(str(error))
+        raise typer.Exit(AT_FAULT) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        leave_quietly()
+        raise typer.Exit(READER_LEFT) from None
+    except OSError as error:
+        complain(str(error))
+        raise typer.Exit(INTERNAL) from None
+    except Exception as error:
+        _confess(error)
+        raise typer.Exit(INTERNAL) from None
+
+
+def complain(message: str) -> None:
+    """`error: ...` on stderr, with the mark under a position in colour where there is any."""
+    from rich.text import Text
+
+    from api.cells import harmless
+    from api.terminal import stderr
+
+    first, *rest = message.split("\n")
+    said = Text.assemble(("error: ", "bold red"), (harmless(first), "bold"))
+    for line in rest:
+        mark = line.strip() == "^"
+        said.append("\n").append(harmless(line), style="bold red" if mark else "")
+    stderr().print(said, soft_wrap=True)
+
+
+def leave_quietly() -> None:
+    """Nobody reads stdout any more: what Python still holds for it goes nowhere, without complaint."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):
+        return
+
+
+def _confess(error: Exception) -> None:
+    complain(f"internal error: {type(error).__name__}: {error}")
+    if os.environ.get(DEBUG):
+        sys.stderr.write("".join(traceback.format_exception(error)))
+    else:
+        sys.stderr.write(f"This is a fault of the mediator, not of the query. {DEBUG}=1 shows the traceback.\n")
+
+
+def never(value: object) -> NoReturn:
+    raise AssertionError(f"{value!r} was not thought of")

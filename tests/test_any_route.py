@@ -1,0 +1,36 @@
+"""Any route gives the right answer: random queries, data, providers, policies, arrivals and failures, against DuckDB.
+
+`make soak SEEDS=100000` runs the same search at scale.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.any_route.search import Effort, search
+
+BLOCK = 25
+
+# Seeds that once found a bug.
+FOUND = (
+    70,  # what bounced out of a probe that had been cut short went back to the SteM
+    181,
+    324,  # an EOT that waited in one query's inbox let another ask again
+    976,  # a block that is never true has no providers to report on
+)
+
+
+@pytest.mark.parametrize("first", range(0, 400, BLOCK))
+def test_every_complete_run_is_equal_and_every_partial_one_says_what_it_lacks(first: int) -> None:
+    effort = Effort()
+    for seed in range(first, first + BLOCK):
+        search(seed, effort)
+    assert effort.cases == BLOCK
+    assert effort.floating > effort.turns, "there was no choice of what to do next: nothing can be found so"
+
+
+@pytest.mark.parametrize("seed", FOUND)
+def test_what_was_found_stays_found(seed: int) -> None:
+    effort = Effort()
+    search(seed, effort)
+    assert effort.cases == 1

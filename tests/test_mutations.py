@@ -1,0 +1,251 @@
+"""Each rule taken away in turn: the search must notice.
+
+A rule whose absence nothing notices is either not needed or not tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mediator.eddy.constraints as constraints
+import mediator.eddy.joining as joining
+import mediator.state.index as index
+import mediator.state.keys as keys
+from mediator.eddy.asking import Asking
+from mediator.eddy.debts import settle
+from mediator.eddy.destinations import LookUp, Probe
+from mediator.eddy.eddy import Eddy
+from mediator.eddy.run import Run
+from mediator.flow.batch import Signature
+from mediator.flow.events import Failed
+from mediator.state.coverage import Entry, Known
+from mediator.state.stem import SteM
+from mediator.state.view import UNSEEN, AliasView, View
+from tests.any_route.search import Effort, Wrong, search
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+SEEDS = range(600)
+
+
+def _watermark(patch: pytest.MonkeyPatch) -> None:
+    """A batch joins with whatever is there, also with what came after it."""
+    visible = AliasView.visible
+    patch.setattr(AliasView, "visible", lambda self, limit, since=0: visible(self, self.view.count, since))
+
+
+def _meets_itself_never(patch: pytest.MonkeyPatch) -> None:
+    """Rows of one relation are ordered by time alone."""
+    patch.setattr(
+        Run,
+        "_seen",
+        lambda self, newest, relation, before: tuple(
+            before if a.relation.name == relation else self.view(a.number).count for a in self.block.aliases
+        ),
+    )
+
+
+def _meets_itself_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        Run,
+        "_seen",
+        lambda self, newest, relation, before: tuple(self.view(a.number).count for a in self.block.aliases),
+    )
+
+
+def _bounce(patch: pytest.MonkeyPatch) -> None:
+    """SteMs never bounce: what is not there is not asked for."""
+    patch.setattr(Eddy, "_bounce", lambda self, batch, alias: None)
+
+
+def _probe_completion(patch: pytest.MonkeyPatch) -> None:
+    """A batch that bounced and was looked up goes on to other SteMs."""
+    visit = Eddy._visit
+
+    def visit_and_go_on(self: Eddy, batch: Any, where: Any) -> int:
+        out = visit(self, batch, where)
+        if isinstance(where, LookUp):
+            spanned = batch.signature.spanned
+            for alias in range(len(self.run.aliases)):
+                if alias != where.alias and not spanned >> alias & 1:
+                    met = joining.meet(self.run, joining.Join.of(self.run.block, spanned, alias), batch, 10**6)
+                    if met.wider is not None:
+                        self._floating.push(met.wider)
+        return out
+
+    patch.setattr(Eddy, "_visit", visit_and_go_on)
+
+
+def _one_destination(patch: pytest.MonkeyPatch) -> None:
+    """A batch whose matches went on goes to a second SteM as well."""
+    met = Eddy._met
+
+    def met_and_again(self: Eddy, batch: Any, where: Probe, found: Any) -> int:
+        others = [d for d in self._legal(batch.signature) if isinstance(d, Probe) and d != where]
+        if others and batch.cut < 0 and found.rest is None:
+            spanned = batch.signature.spanned
+            second = joining.meet(self.run, self._join(spanned, others[0].alias), batch, 10**6)
+            if second.wider is not None:
+                self._floating.push(second.wider)
+        return met(self, batch, where, found)
+
+    patch.setattr(Eddy, "_met", met_and_again)
+
+
+def _single_flight(patch: pytest.MonkeyPatch) -> None:
+    """What is under way is asked again."""
+    note = View.__init__
+
+    def forgetful(self: View, stem: Any) -> None:
+        note(self, stem)
+        remember = self.coverage.note
+
+        def forget(bind_set: Any, binding: Any, entry: Entry) -> None:
+            if entry.known != Known.ASKED:
+                remember(bind_set, binding, entry)
+
+        self.coverage.note = forget  # type: ignore[method-assign]
+
+    patch.setattr(View, "__init__", forgetful)
+
+
+def _cache(patch: pytest.MonkeyPatch) -> None:
+    """What a SteM covers is asked again."""
+    patch.setattr(Asking, "_serve", lambda self, view, bind_set, bindings: list(bindings))
+
+
+def _null(patch: pytest.MonkeyPatch) -> None:
+    """NULL is a value like others."""
+    patch.setattr(keys, "_gathered_mask", lambda part: None)
+    patch.setattr(index, "_all_valid", lambda columns: None)
+
+
+def _parking_debt(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks again at rows that were parked where they could not feed the provider."""
+    park = Eddy._park
+
+    def forget(self: Eddy, batch: Any, alias: int) -> None:
+        owed = self.asking.owed
+        park(self, batch, alias)
+        self.asking.owed = owed
+
+    patch.setattr(Eddy, "_park", forget)
+
+
+def _failure_debt(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks again at rows that relied on a provider that failed."""
+    failed = Asking.failed
+
+    def forget(self: Asking, event: Failed) -> None:
+        owed = self.owed
+        failed(self, event)
+        self.owed = owed
+
+    patch.setattr(Asking, "failed", forget)
+
+
+def _other_provider(patch: pytest.MonkeyPatch) -> None:
+    """Where a provider fails, no other is tried."""
+    patch.setattr(Asking, "_replace", lambda self, ask, relying: False)
+
+
+def _failure_is_coverage(patch: pytest.MonkeyPatch) -> None:
+    """A lookup that failed looks like one without rows."""
+    patch.setattr(Asking, "missing", lambda self: [])
+
+
+def _waiting(patch: pytest.MonkeyPatch) -> None:
+    """The end comes while lookups are under way."""
+    patch.setattr(Asking, "waiting", lambda self: False)
+
+
+def _duplicates(patch: pytest.MonkeyPatch) -> None:
+    """A row that arrives twice is two rows."""
+
+    def stored_again(self: SteM, rows: Any, now: float) -> Any:
+        ids = self.store.append(rows)
+        self._sent.grow(self.store.n)
+        return ids
+
+    patch.setattr(SteM, "_merged", stored_again)
+
+
+def _views(patch: pytest.MonkeyPatch) -> None:
+    """A query sees rows that others fetched before it asked for them."""
+    patch.setattr(View, "count", property(lambda self: self.stem.store.n))
+
+
+def _taken(patch: pytest.MonkeyPatch) -> None:
+    """A probe that was cut short starts over with its first row."""
+    meet = joining._find
+
+    def forgetful(run: Any, join: Any, batch: Any, room: int) -> Any:
+        found = meet(run, join, batch, room)
+        return index.Found(found.at, found.rows, found.next, 0)
+
+    patch.setattr(joining, "_find", forgetful)
+
+
+def _selections(patch: pytest.MonkeyPatch) -> None:
+    """Rows that fail a selection can be found all the same."""
+    patch.setattr(AliasView, "visible", lambda self, limit, since=0: self.view.visible(limit, since))
+
+
+def _checks(patch: pytest.MonkeyPatch) -> None:
+    """Equal codes are taken for equal keys."""
+    patch.setattr(keys.Keys, "check", lambda self, at, stored, rows: None)
+    combine = keys.code_kernels.combine
+    patch.setattr(keys.code_kernels, "combine", lambda codes, more: (combine(codes, more), np.remainder(codes, 7, codes)))
+
+
+def _cross_product(patch: pytest.MonkeyPatch) -> None:
+    """Aliases that nothing joins are never brought together."""
+    probes = constraints._probes
+
+    def joined_only(spanned: int, missing: Any, graph: Any, chosen: Any) -> Any:
+        near = [a for a in missing if graph.joined(spanned, a)]
+        return probes(spanned, near or missing[:1], graph, chosen) if near else ([], [constraints.Park(missing[0])])
+
+    patch.setattr(constraints, "_probes", joined_only)
+
+
+RULES: list[Patch] = [
+    _watermark,
+    _meets_itself_never,
+    _meets_itself_twice,
+    _bounce,
+    _probe_completion,
+    _one_destination,
+    _single_flight,
+    _cache,
+    _null,
+    _parking_debt,
+    _failure_debt,
+    _other_provider,
+    _failure_is_coverage,
+    _waiting,
+    _duplicates,
+    _views,
+    _taken,
+    _selections,
+    _cross_product,
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.__name__.strip("_"))
+def test_the_search_notices(rule: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule(monkeypatch)
+    assert _noticed() >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
+
+
+def _noticed() -> int:
+    """The first seed that fails; -1 if none does."""
+    for seed in SEEDS:
+        try:
+            search(seed, Effort())
+        except (Wrong, AssertionError):
+            return seed
+    return -1
