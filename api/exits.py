@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 import typer
 
@@ -23,17 +22,11 @@ DEBUG = "MEDIATOR_DEBUG"
 
 EXPLAINED = """\
 Exit codes:
-
-  0    the answer is complete
-
-  3    the answer is partial: something failed, or the run was stopped by a limit
-
-  2    the query, the catalog or the command line is at fault; the message says where
-
+  0    complete
+  3    partial: something failed, or a limit was reached
+  2    the query, the catalog or the command line is at fault
   1    an internal error, or the machine's (a full disk)
-
-  130  interrupted: what was found so far has been printed
-
+  130  interrupted; what was found so far has been printed
   141  the reader of the output left early, as `head` does
 """
 
@@ -49,6 +42,8 @@ def told() -> Iterator[None]:
 
     try:
         yield
+    except typer.Exit:
+        raise
     except (MediatorError, Mistake) as error:
         complain(str(error))
         raise typer.Exit(AT_FAULT) from None
@@ -93,8 +88,6 @@ def _confess(error: Exception) -> None:
     if os.environ.get(DEBUG):
         sys.stderr.write("".join(traceback.format_exception(error)))
     else:
-        sys.stderr.write(f"This is a fault of the mediator, not of the query. {DEBUG}=1 shows the traceback.\n")
-
-
-def never(value: object) -> NoReturn:
-    raise AssertionError(f"{value!r} was not thought of")
+        sys.stderr.write(
+            f"This is a fault of the mediator, not of the query. {DEBUG}=1 shows the traceback.\n"
+        )

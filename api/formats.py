@@ -1,7 +1,7 @@
 """Answers as bytes, batch by batch: what every face that sends answers on has in common. No I/O.
 
-An encoder is started once, given every batch, and ended once; what it returns, put together, is a whole document at the
-end, and as much of one as a format allows at any time before.
+An encoder is started once, given every batch, and ended once; what it returns, put together, is a whole
+document at the end, and as much of one as a format allows at any time before.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def encoder(format_: Format, schema: pa.Schema, *, width: int | None = None, col
 
 
 class Csv:
-    """A header, then a record per row. Quotes only where needed, so that NULL (nothing) and '' (`""`) differ."""
+    """A header, then a record per row. Quotes only where needed: NULL is nothing, an empty text is `""`."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -65,7 +65,7 @@ class Csv:
 
     def _lines(self, columns: list[pa.Array]) -> bytes:
         cells = [pc.fill_null(_quoted(c), "") for c in columns]
-        lines = pc.binary_join_element_wise(*cells, ",") if len(cells) > 1 else _no_empty_line(cells[0])
+        lines = pc.binary_join_element_wise(*cells, ",")
         return "".join(f"{line}\n" for line in lines.to_pylist()).encode()
 
 
@@ -73,11 +73,6 @@ def _quoted(cells: pa.Array) -> pa.Array:
     needed = pc.or_(pc.match_substring_regex(cells, '[",\r\n]'), pc.equal(cells, ""))
     within = pc.replace_substring(cells, '"', '""')
     return pc.if_else(needed, pc.binary_join_element_wise('"', within, '"', ""), cells)
-
-
-def _no_empty_line(cells: pa.Array) -> pa.Array:
-    """Readers skip empty lines: a lone NULL has to be told some other way, and `NULL` is what most read as such."""
-    return pc.if_else(pc.equal(cells, ""), "NULL", cells)
 
 
 class Ndjson:

@@ -1,6 +1,7 @@
 """A table for people, that streams: its columns' widths are settled by the first rows and by their types.
 
-In a terminal a row is one line: what has no room is cut off with `…`, but never a number. Elsewhere nothing is cut.
+In a terminal a row is one line: what has no room is cut off with `…`, but never a number. Elsewhere nothing
+is cut, and a column grows with what comes.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from rich.cells import cell_len, set_cell_size
 from api.cells import NULL, harmless, shown, values
 
 _GAP = "  "
-# A column of text that later rows may need wider than the first ones did gets up to this much of what is left.
+# A column of text, which later rows may need wider than the first ones did, gets up to this much of what is
+# left.
 _COMFORT = 32
 _NARROWEST = 6
+# Where nothing is cut: texts that are longer than this vary, and get room for that from the start.
+_SHORT, _ROOMY = 8, 20
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -38,7 +42,9 @@ class Table:
         cells = [[shown(v) for v in column] for column in columns]
         head = "" if self._widths else self._head(cells)
         nulls = [[v is None for v in column] for column in columns]
-        lines = [self._line(*row) for row in zip(zip(*cells, strict=True), zip(*nulls, strict=True), strict=True)]
+        lines = [
+            self._line(*row) for row in zip(zip(*cells, strict=True), zip(*nulls, strict=True), strict=True)
+        ]
         return (head + "".join(lines)).encode()
 
     def end(self) -> bytes:
@@ -51,7 +57,9 @@ class Table:
         ]
         self._widths = fitted(needed, self._texts, self._width)
         rule = _GAP.join("─" * width for width in self._widths)
-        return self._line(self._names, [False] * len(self._names), bold=True) + self._styled(rule, _DIM) + "\n"
+        return (
+            self._line(self._names, [False] * len(self._names), bold=True) + self._styled(rule, _DIM) + "\n"
+        )
 
     def _line(self, cells: Sequence[str], nulls: Sequence[bool], bold: bool = False) -> str:
         parts = []
@@ -64,8 +72,11 @@ class Table:
 
     def _padded(self, number: int, cell: str, last: bool) -> str:
         width, length = self._widths[number], cell_len(cell)
+        if length > width and self._width is None:
+            self._widths[number] = length
+            return cell
         if length > width:
-            return cell if self._numeric[number] or self._width is None else _cut(cell, width)
+            return cell if self._numeric[number] else _cut(cell, width)
         if self._numeric[number]:
             return " " * (width - length) + cell
         return cell if last else cell + " " * (width - length)
@@ -75,10 +86,10 @@ class Table:
 
 
 def fitted(needed: Sequence[int], texts: Sequence[bool], total: int | None) -> list[int]:
-    """Widths for columns that need these: text gives way where it is too much, and grows where there is room."""
-    widths = list(needed)
+    """Widths for columns that need these: text gives way where there is too much, and grows into room."""
     if total is None:
-        return widths
+        return [max(n, _ROOMY) if text and n > _SHORT else n for n, text in zip(needed, texts, strict=True)]
+    widths = list(needed)
     room = total - len(_GAP) * (len(widths) - 1)
     elastic = [n for n, text in enumerate(texts) if text]
     while sum(widths) > room:

@@ -1,7 +1,7 @@
 """SQL in, answers out: the whole flow on one page.
 
-SQL text → `query` (what is asked) → `binding` (can it be answered, and who provides what) → `stages` and `assembly` (eddies
-over SteMs) → `driver` ⇄ `access` (sites) → answers, and a report of what is missing.
+SQL text → `query` (what is asked) → `binding` (can it be answered, and who provides what) → `stages` and
+`assembly` (eddies over SteMs) → `driver` ⇄ `access` (sites) → answers, and a report of what is missing.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -23,7 +24,8 @@ from mediator.binding.explain import explain as explained
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.catalog.model import Catalog
-from mediator.driver import Answers
+from mediator.driver import Answers, Turns
+from mediator.errors import MediatorError
 from mediator.output.report import Report
 from mediator.query.model import BlockStage, Query
 from mediator.query.parameters import Parameters
@@ -35,7 +37,7 @@ T = TypeVar("T")
 
 
 class Mediator:
-    """A catalog, its SteMs and its access modules, shared by all queries asked of it."""
+    """A catalog, its SteMs and its access modules, shared by all queries asked of it while it is open."""
 
     def __init__(
         self,
@@ -49,18 +51,26 @@ class Mediator:
         self.settings = settings or Settings()
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._access = Access(catalog, transport=transport)
+        self._turns = Turns()
+        self._house: House | None = None
 
     async def __aenter__(self) -> Self:
-        self._house = House(asyncio.get_running_loop().time, hands=Hands(self._threads))
-        self._turning = asyncio.Lock()
         await self._access.__aenter__()
+        self._house = House(asyncio.get_running_loop().time, hands=Hands(self._threads))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._access.__aexit__(kind, error, trace)
-        self._house.hands.close()
+        """Queries that are still open give what they have found, and end."""
+        assert self._house is not None
+        try:
+            await self._turns.close("the mediator was closed")
+        finally:
+            try:
+                await self._access.__aexit__(kind, error, trace)
+            finally:
+                self._house.hands.close()
 
     def answering(self, sql: str, parameters: Parameters = (), **said: Any) -> Answers:
         """The answers of a query, to be used with `async with`. A bad query raises a `QueryError` here.
@@ -69,8 +79,16 @@ class Mediator:
         """
         query = understand(sql, self.catalog, parameters)
         verdicts = verdicts_of(query, self.catalog)
-        stages = Stages(query, verdicts, self._house, replace(self.settings, **said))
-        return Answers(stages, self._access, self._turning)
+        settings = replace(self.settings, **said)
+        stages = partial(self._stages, query, verdicts, settings)
+        return Answers(query.schema, stages, self._access, self._turns)
+
+    def _stages(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> Stages:
+        if self._house is None:
+            raise MediatorError(
+                "The mediator has not been opened: `async with Mediator(...) as mediator` does"
+            )
+        return Stages(query, verdicts, self._house, settings)
 
     def statistics(self) -> Statistics:
         """What every source has been asked and has answered."""

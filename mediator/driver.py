@@ -1,8 +1,9 @@
 """The one place where a running query meets asyncio: events in, turns taken, asks out, answers on.
 
-A query has one task, which takes turns while there is anything to do and waits otherwise. Answers wait for their reader in
-a buffer of bounded size: when it is full the query rests. A long turn is taken in a thread, so that the event loop stays
-free; one lock keeps two queries from turning at once over the SteMs that they share.
+A query has one task, which takes turns while there is anything to do and waits otherwise. Answers wait for
+their reader in a buffer of bounded size: when it is full the query rests. A long turn is taken in a thread,
+so that the event loop stays free; `Turns` keeps two queries from turning at once over the SteMs that they
+share.
 """
 
 from __future__ import annotations
@@ -10,15 +11,20 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import pyarrow as pa
 
 from mediator.access import Access
+from mediator.errors import MediatorError
 from mediator.flow.events import Ask, Event
 from mediator.output.report import Report
 from mediator.stages import Stages, Work
+
+T = TypeVar("T")
 
 # Rows that a turn may find waiting and still be taken on the event loop.
 _LIGHT = 2_048
@@ -28,111 +34,206 @@ _HEAVY_HOPS = 16
 _BUFFERED = 200_000
 
 
+class Turns:
+    """Queries over shared SteMs turn one at a time: `async with turns` is a turn.
+
+    What comes for any of them goes to its eddy before anybody turns again. So a lookup that has been answered
+    is stored when another query looks for it, however long the one that asked for it rests.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._due: deque[Callable[[], object]] = deque()
+        self._queries: dict[Answers, None] = {}
+        self._closed = False
+
+    def join(self, query: Answers) -> None:
+        """Another query will turn, until it leaves."""
+        if self._closed:
+            raise MediatorError("The mediator has been closed: no query can be started")
+        self._queries[query] = None
+
+    def leave(self, query: Answers) -> None:
+        self._queries.pop(query, None)
+
+    async def close(self, why: str) -> None:
+        """Stop all queries, and wait until none turns any more."""
+        self._closed = True
+        for query in tuple(self._queries):
+            await query.stopped(why)
+
+    async def __aenter__(self) -> None:
+        await self._lock.acquire()
+        self._catch_up()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._catch_up()
+        self._lock.release()
+
+    def between(self, step: Callable[[], object]) -> None:
+        """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
+        self._due.append(step)
+        if not self._lock.locked():
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        while self._due:
+            self._due.popleft()()
+
+
 class Answers:
     """The answers of one query, batch by batch, as they are found.
 
-    `async with` starts it and, at the end, cancels whatever is still under way. `report` can be read at any time; after
-    the last batch it is final.
+    `async with` starts it and, at the end, cancels whatever is still under way. `report` can be read at any
+    time; after the last batch it is final.
     """
 
-    def __init__(self, stages: Stages, access: Access, turning: asyncio.Lock) -> None:
-        self._stages = stages
+    def __init__(self, schema: pa.Schema, stages: Callable[[], Stages], access: Access, turns: Turns) -> None:
+        self.schema = schema
+        self._make_stages = stages
         self._access = access
-        self._turning = turning
-        self._inbox: deque[Event] = deque()
+        self._turns = turns
+        self._stages: Stages | None = None
         self._found: deque[pa.RecordBatch] = deque()
         self._waiting_rows = 0
         self._stirred = asyncio.Event()
         self._readable = asyncio.Event()
-        self._writable = asyncio.Event()
         self._why_stop = ""
-        self._over = False
+        self._why_broken_off = ""
+        self._over = asyncio.Event()
         self._error: BaseException | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._stages.query.schema
+        self._apart = False  # a thread is taking this query's turn
+        self._watched = False  # somebody wanted the report meanwhile
+        self._last_report = Report()
 
     @property
     def report(self) -> Report:
-        return self._stages.report()
+        """How things stand; during a turn that a thread takes, how they stood before one of the last."""
+        if self._apart:
+            self._watched = True
+            return self._last_report
+        report = Report() if self._stages is None else self._stages.report()
+        return replace(report, stopped=report.stopped or self._why_broken_off)
 
     async def __aenter__(self) -> Self:
-        self._visit = self._access.visit(self._deliver)
-        self._group = asyncio.TaskGroup()
-        await self._group.__aenter__()
-        self._pump = self._group.create_task(self._run())
+        if self._stages is not None:
+            raise RuntimeError("These answers have been asked for already: a query runs once")
+        self._turns.join(self)
+        try:
+            await self._start()
+        except BaseException:
+            self._over.set()
+            self._turns.leave(self)
+            raise
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._pump.cancel()
-        # The block's own error goes on as it is; the group only waits for the task.
-        await self._group.__aexit__(None, None, None)
-        async with self._turning:
-            self._stages.stop("cancelled")
-        self._visit.close()
+        try:
+            # The block's own error goes on as it is; the group only waits for the task.
+            await self._group.__aexit__(None, None, None)
+        finally:
+            self._break_off("cancelled")
+            self._turns.leave(self)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> pa.RecordBatch:
+        if self._stages is None:
+            raise RuntimeError("The query has not been started: `async with ... as answers` does")
         while not self._found:
             if self._error is not None:
                 raise self._error
-            if self._over:
+            if self._over.is_set():
                 raise StopAsyncIteration
             self._readable.clear()
             await self._readable.wait()
         batch = self._found.popleft()
         self._waiting_rows -= batch.num_rows
-        self._writable.set()
+        self._stirred.set()
         return batch
 
     def stop(self, why: str) -> None:
         """End the query soon: what was found so far is answered, and the report is partial and says why."""
-        self._why_stop = self._why_stop or why
+        self._why_stop = self._why_stop or why or "stopped"
         self._stirred.set()
-        self._writable.set()
+
+    async def stopped(self, why: str) -> None:
+        """`stop`, and wait until no more turns are taken for this query."""
+        self.stop(why)
+        await self._over.wait()
 
     async def snapshot(self) -> pa.Table | None:
         """The answer as it stands, for queries whose answer later rows may still change."""
-        async with self._turning:
-            return await asyncio.to_thread(self._stages.snapshot)
+        if self._stages is None:
+            return None
+        async with self._turns:
+            return await self._in_thread(self._stages.snapshot)
 
-    def _deliver(self, event: Event) -> None:
-        self._inbox.append(event)
+    async def _start(self) -> None:
+        async with self._turns:
+            # In one turn, so that what is found to be stored and fresh still is when it is asked for.
+            self._stages = self._make_stages()
+            work = self._stages.start()
+        self._last_report = self._stages.report()
+        self._visit = self._access.visit(partial(self._deliver, self._stages))
+        self._obey(work)
+        self._group = asyncio.TaskGroup()
+        await self._group.__aenter__()
+        self._pump = self._group.create_task(self._run(self._stages))
+        self._pump.add_done_callback(self._ended)
+
+    @property
+    def _full(self) -> bool:
+        return self._waiting_rows > _BUFFERED
+
+    def _deliver(self, stages: Stages, event: Event) -> None:
+        self._turns.between(partial(stages.admit, event))
         self._stirred.set()
 
-    async def _run(self) -> None:
+    async def _run(self, stages: Stages) -> None:
         try:
-            await self._take(self._stages.start)
-            while not self._stages.finished:
-                if self._why_stop:
-                    await self._take(lambda: self._stages.stop(self._why_stop))
-                    break
-                if self._stages.idle and not self._inbox:
-                    self._stirred.clear()
+            while not stages.finished and not self._why_stop:
+                if self._full or stages.idle:
                     await self._stirred.wait()
                     # What arrives within this turn of the loop is taken in together.
                     await asyncio.sleep(0)
-                await self._take(self._turn)
-                await self._room()
+                self._stirred.clear()
+                if not self._full and not self._why_stop:
+                    await self._take(stages, self._turn)
+            if not stages.finished:
+                await self._take(stages, lambda s: s.stop(self._why_stop))
         except Exception as error:
             self._error = error
-        finally:
-            self._over = True
-            self._readable.set()
+            self._break_off(f"failed: {error}")
 
-    async def _take(self, turn: Callable[[], Work]) -> None:
+    async def _take(self, stages: Stages, turn: Callable[[Stages], Work]) -> None:
         """One turn, here or in a thread; then do as it says."""
-        async with self._turning:
-            self._admit()
-            if self._stages.load <= _LIGHT:
-                work = turn()
+        async with self._turns:
+            if stages.load <= _LIGHT:
+                work = turn(stages)
             else:
-                work = await _in_thread(turn)
+                work = await self._in_thread(partial(turn, stages))
+        self._obey(work)
+        await asyncio.sleep(0)
+
+    @staticmethod
+    def _turn(stages: Stages) -> Work:
+        if stages.load > _LIGHT:
+            return stages.turn(_HEAVY_HOPS)
+        work = stages.turn()
+        for _ in range(1, _LIGHT_HOPS):
+            if stages.idle or stages.load > _LIGHT:
+                break
+            work.add(stages.turn())
+        return work
+
+    def _obey(self, work: Work) -> None:
         for command in work.commands:
             if isinstance(command, Ask):
                 self._visit.ask(command)
@@ -142,27 +243,34 @@ class Answers:
             self._found.append(batch)
             self._waiting_rows += batch.num_rows
             self._readable.set()
-        await asyncio.sleep(0)
 
-    def _turn(self) -> Work:
-        return self._stages.turn(_LIGHT_HOPS if self._stages.load <= _LIGHT else _HEAVY_HOPS)
+    def _break_off(self, why: str) -> None:
+        """Call back all that is under way. No effect on a query that has ended."""
+        self._visit.close()
+        if self._stages is not None and not self._stages.finished:
+            self._why_broken_off = self._why_broken_off or why
+            self._turns.between(partial(self._stages.abandon, why))
 
-    def _admit(self) -> None:
-        while self._inbox:
-            self._stages.admit(self._inbox.popleft())
+    def _ended(self, pump: asyncio.Task[None]) -> None:
+        if pump.cancelled() and self._error is None:
+            self._error = MediatorError("The query was left before its end")
+        self._over.set()
+        self._readable.set()
 
-    async def _room(self) -> None:
-        """Wait until the reader has made room."""
-        while self._waiting_rows > _BUFFERED and not self._why_stop:
-            self._writable.clear()
-            await self._writable.wait()
-
-
-async def _in_thread(turn: Callable[[], Work]) -> Work:
-    """Run to its end even if the caller is cancelled: what it works on is shared."""
-    task = asyncio.get_running_loop().run_in_executor(None, turn)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Run to its end even if the caller is cancelled: what it works on is shared."""
+        if self._watched and self._stages is not None:
+            self._last_report = self._stages.report()
+        self._apart = True
+        done = asyncio.get_running_loop().run_in_executor(None, work)
+        cancelled: asyncio.CancelledError | None = None
+        while not done.done():
+            try:
+                await asyncio.wait([done])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        self._apart = False
+        if cancelled is not None:
+            done.exception()  # nobody is left to be told
+            raise cancelled
+        return done.result()

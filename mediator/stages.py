@@ -1,8 +1,8 @@
 """A query's stages, run as one state machine: events in, asks and answers out. It never awaits.
 
-Each block has an eddy, each SQL stage a finisher. What a stage gives goes to the stages that read it: a finisher is fed,
-an eddy that joins with it receives it like the rows of any scan. A stage ends when all that it reads has ended, or earlier
-when it has enough; then what only it was reading is stopped.
+Each block has an eddy, each SQL stage a finisher. What a stage gives goes to the stages that read it: a
+finisher is fed, an eddy that joins with it receives it like the rows of any scan. A stage ends when all that
+it reads has ended, or earlier when it has enough; then what only it was reading is stopped.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class Work:
     commands: list[Ask | Cancel] = field(default_factory=list)
     answers: list[pa.RecordBatch] = field(default_factory=list)
 
+    def add(self, later: Work) -> None:
+        self.commands += later.commands
+        self.answers += later.answers
+
 
 @dataclass(slots=True)
 class _Running:
@@ -43,8 +47,10 @@ class _Running:
     finisher: Finisher | None = None
     unread: set[str] = field(default_factory=set)  # stages that it reads and that go on
     readers: list[str] = field(default_factory=list)  # SQL stages that read it
-    joined: list[tuple[str, int]] = field(default_factory=list)  # asks of blocks that join with it
-    given: list[Landing] = field(default_factory=list)  # for those of them that ask late
+    joiners: list[str] = field(default_factory=list)  # blocks that join with it
+    joined: list[int] = field(default_factory=list)  # the asks of those of them that have asked
+    given: list[pa.RecordBatch] = field(default_factory=list)  # for those that have not
+    held: int = 0  # rows that its finisher keeps until the end
     ended: bool = False
 
 
@@ -69,12 +75,20 @@ class Stages:
             running = self._stages[stage.name] = _Running(stage)
             if isinstance(stage, BlockStage):
                 running.eddy = assemble(stage.block, verdicts[stage.name], house, settings, numbers, floating)
+                for name in {a.relation.name: None for a in stage.block.aliases}:
+                    if name in self._stages:
+                        self._stages[name].joiners.append(stage.name)
             else:
                 self._prepare(running, stage)
 
     def start(self) -> Work:
         """Ask everything that needs no row's help."""
-        for running in list(self._stages.values()):
+        for running in self._stages.values():
+            if running.finisher is not None and running.finisher.done:
+                self._suffice(running)
+        for running in self._stages.values():
+            if running.ended:
+                continue
             if running.eddy is not None:
                 self._obey(running, running.eddy.start())
             elif not running.unread:
@@ -82,12 +96,13 @@ class Stages:
         return self._drain()
 
     def admit(self, event: Event) -> None:
-        if not isinstance(event, Tick) and event.ask in self._asked_by:
-            self._asked_by[event.ask].admit(event)
+        eddy = None if isinstance(event, Tick) else self._asked_by.get(event.ask)
+        if eddy is not None and not eddy.finished:
+            eddy.admit(event)
 
     def turn(self, hops: int = 1) -> Work:
         """Let every eddy that has anything to do move up to `hops` batches."""
-        for running in list(self._stages.values()):
+        for running in self._stages.values():
             if running.eddy is not None and not running.ended:
                 self._obey(running, running.eddy.turn(hops))
         return self._drain()
@@ -103,19 +118,28 @@ class Stages:
 
     @property
     def load(self) -> int:
-        """Rows that wait for a turn."""
-        return sum(e.load for e in self._eddies())
+        """Rows that wait for a turn, or that one may have to go through because it may be the last."""
+        held = sum(r.held for r in self._stages.values() if not r.ended)
+        return held + sum(e.load for e in self._eddies())
 
     def stop(self, why: str) -> Work:
-        """End early: all that is under way is cancelled. What was found so far is answered, and the report says why
-        it is not all."""
+        """End early: all that is under way is cancelled. What was found so far is answered, and the report
+        says why it is not all."""
         if not self.finished:
             self._stopped = why
-            for running in list(self._stages.values()):
+            for running in self._stages.values():
                 if running.eddy is not None and not running.ended:
                     self._work.commands += _cancels(running.eddy.stop())
                 self._end(running)
         return self._drain()
+
+    def abandon(self, why: str) -> None:
+        """End at once and without a word: nobody wants the answers, or they cannot be had."""
+        if not self.finished:
+            self._stopped = self._stopped or why
+            for running in self._stages.values():
+                self._halt(running)
+        self._drain()
 
     def snapshot(self) -> pa.Table | None:
         """The answer as it stands, where it is one that later rows may still change."""
@@ -152,6 +176,8 @@ class Stages:
             match command:
                 case Emit(batch):
                     self._give(running, _projected(eddy, stage, batch, self._house))
+                case Ask() if running.ended:
+                    pass  # what it gave just now was enough for those who read it
                 case Ask():
                     self._asked_by[command.number] = eddy
                     if command.relation in self._stages:
@@ -166,9 +192,11 @@ class Stages:
     def _join(self, running: _Running, ask: Ask) -> None:
         """A block asks for the rows of an earlier stage."""
         source = self._stages[ask.relation]
-        source.joined.append((running.stage.name, ask.number))
-        for landing in source.given:
-            self.admit(Arrived(ask.number, landing))
+        source.joined.append(ask.number)
+        for batch in source.given:
+            self.admit(Arrived(ask.number, Landing(batch)))
+        if len(source.joined) == len(source.joiners):
+            source.given.clear()
         if source.ended:
             self.admit(Exhausted(ask.number, SEED, self._house.clock()))
 
@@ -179,18 +207,31 @@ class Stages:
         if running.stage is self.query.stages[-1]:
             self._work.answers.append(batch)
             return
-        landing = Landing(batch)
-        running.given.append(landing)
-        for _, ask in running.joined:
-            self.admit(Arrived(ask, landing))
+        if len(running.joined) < len(running.joiners):
+            running.given.append(batch)
+        for ask in running.joined:
+            # Each has a SteM of its own for these rows, and a landing knows where one SteM has put it.
+            self.admit(Arrived(ask, Landing(batch)))
         for name in running.readers:
-            reader = self._stages[name]
-            assert reader.finisher is not None
-            for out in reader.finisher.feed(running.stage.name, batch):
-                self._give(reader, out)
-            if reader.finisher.done and not reader.ended:
-                self._enough |= reader.stage is self.query.stages[-1]
-                self._end(reader)
+            self._feed(self._stages[name], running.stage.name, batch)
+
+    def _feed(self, reader: _Running, name: str, batch: pa.RecordBatch) -> None:
+        if reader.ended:
+            return
+        finisher = reader.finisher
+        assert finisher is not None
+        for out in finisher.feed(name, batch):
+            self._give(reader, out)
+        if isinstance(reader.stage, SqlStage) and not reader.stage.rowwise:
+            reader.held += batch.num_rows
+        if finisher.done:
+            self._suffice(reader)
+
+    def _suffice(self, running: _Running) -> None:
+        """A stage has given all that its LIMIT lets it give."""
+        if not running.ended:
+            self._enough |= running.stage is self.query.stages[-1]
+            self._end(running)
 
     def _end(self, running: _Running) -> None:
         """No more rows will come of a stage, or none are wanted."""
@@ -200,7 +241,7 @@ class Stages:
             for out in running.finisher.end():
                 self._give(running, out)
         running.ended = True
-        for _, ask in running.joined:
+        for ask in running.joined:
             self.admit(Exhausted(ask, SEED, self._house.clock()))
         for name in running.readers:
             reader = self._stages[name]
@@ -210,16 +251,11 @@ class Stages:
         self._halt_unread()
 
     def _halt_unread(self) -> None:
-        """Stop stages that nobody reads any more."""
-        for running in self._stages.values():
+        """Stop stages that nobody reads any more; those that come later in the query are halted first."""
+        for running in reversed(self._stages.values()):
             last = running.stage is self.query.stages[-1]
-            wanted = last or any(
-                not self._stages[n].ended for n in (*running.readers, *(b for b, _ in running.joined))
-            )
-            if not running.ended and not wanted and (running.readers or running.joined):
+            if not last and all(self._stages[n].ended for n in (*running.readers, *running.joiners)):
                 self._halt(running)
-                self._halt_unread()
-                return
 
     def _halt(self, running: _Running) -> None:
         if running.eddy is not None and not running.ended:

@@ -16,7 +16,7 @@ _MOST = 32
 def providers_of(block: Block, alias: int) -> list[Provider]:
     """All providers of one alias, preferred first, whether or not their inputs can be had."""
     found = [p for method in block.aliases[alias].relation.methods for p in _of_method(block, alias, method)]
-    return sorted(_undominated(found), key=_preference)
+    return sorted(_undominated(found), key=lambda provider: _preference(block, provider))
 
 
 def inputs_for(block: Block, column: Column) -> list[Input]:
@@ -69,10 +69,13 @@ def _undominated(found: list[Provider]) -> list[Provider]:
     return [p for p in found if len(p.bind_set) == fullest[tuple(map(repr, core(p)))]]
 
 
-def _preference(provider: Provider) -> tuple[int, ...]:
-    """At plan time, before anything was measured: constants, then scans, then what waits for others."""
+def _preference(block: Block, provider: Provider) -> tuple[int, ...]:
+    """At plan time, before anything was measured: constants, then scans, then what waits for others, for
+    those that are there at once (a list's values, say) rather than for a source."""
     if provider.depends:
         kind = 2
     else:
         kind = 0 if provider.method.kind == "index" else 1
-    return (kind, provider.depends.bit_count(), -provider.constants, -provider.method.batch_size)
+    remote = [a for a in block.aliases if provider.depends >> a.number & 1 and a.relation.literal is None]
+    waits = provider.depends.bit_count()
+    return (kind, len(remote), waits, -provider.constants, -provider.method.batch_size)

@@ -6,7 +6,7 @@ anybody may be given from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from mediator.binding.choice import choose
 from mediator.binding.model import Provider, Verdict
 from mediator.clock import Clock
 from mediator.eddy.run import Run
-from mediator.flow.batch import Batch, Rows
+from mediator.flow.batch import Batch, Rows, taken
 from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed, Tick
 from mediator.state.columns import Keyed, column_of
 from mediator.state.coverage import BindSet, Entry, Known
@@ -129,6 +129,17 @@ class Asking:
             until = event.at + stem.relation.method(ask.method).fresh_for
             for binding in event.bindings:
                 stem.promise(ask.bind_set, binding, Entry(Known.COMPLETE, event.at, until))
+
+    def overtaken(self, ask: int, ids: Rows) -> None:
+        """Rows came by an ask. If it is a scan: lookups by the declared key that these rows answer are called back."""
+        opened = self._open[ask]
+        relation = self._run.views[opened.ask.relation].stem.relation
+        key = tuple(sorted(relation.key))
+        if opened.ask.bind_set or not key:
+            return
+        late = [o for o in self._open.values() if o.ask.relation == relation.name and o.ask.bind_set == key]
+        if late:
+            self._call_back(late, self._asked_for(relation.name, key, ids))
 
     def exhausted(self, event: Exhausted) -> None:
         """An EOT: these bindings are covered, here and in the SteM."""
@@ -245,6 +256,26 @@ class Asking:
             self.commands.append(Cancel(opened.ask.number))
             self.tallies[opened.ask.relation].cancelled += len(opened.left)
             self._ended(opened, list(opened.left))
+
+    def _call_back(self, lookups: Sequence[Open], answered: Collection[Binding]) -> None:
+        """These bindings are covered, and need no lookup any more."""
+        for opened in lookups:
+            over = tuple(b for b in opened.left if b in answered)
+            if over:
+                self.commands.append(Cancel(opened.ask.number, over))
+                self.tallies[opened.ask.relation].cancelled += len(over)
+                self._ended(opened, over)
+                coverage = self._run.views[opened.ask.relation].coverage
+                for binding in over:
+                    coverage.note(opened.ask.bind_set, binding, Entry(Known.COMPLETE, self._clock()))
+
+    def _asked_for(self, relation: str, fields: BindSet, ids: Rows) -> set[Binding]:
+        """The values of these rows that have been asked for, and not been answered yet."""
+        view = self._run.views[relation]
+        store = view.stem.store
+        keys = keys_of([Part(store.column(f).keyed(), ids) for f in fields])
+        asked = np.flatnonzero(view.coverage.states(fields, keys) == Known.ASKED)
+        return set(zip(*(store.gather(f, taken(ids, asked)).to_pylist() for f in fields), strict=True))
 
     def _scanned_elsewhere(self, ask: Ask) -> bool:
         """Whether another scan of the relation goes on or has ended well."""

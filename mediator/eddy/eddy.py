@@ -110,6 +110,7 @@ class Eddy:
                 relation = self.asking.relation_of(event.ask)
                 if relation is not None:
                     ids = self.run.views[relation].stem.build(event.landing, self._clock())
+                    self.asking.overtaken(event.ask, ids)
                     landed.setdefault(relation, []).append(ids)
             else:
                 self._deliver(landed)
@@ -160,7 +161,7 @@ class Eddy:
         for part in (met.wider, met.rest):
             if part is not None:
                 self._floating.push(part)
-        self._bounce(batch if met.rest is None else batch.take(slice(0, met.done)), where.alias)
+        self._bounce(batch if met.rest is None else batch.take(slice(0, met.done)), where.alias, met)
         return 0 if met.wider is None else len(met.wider)
 
     def _visit(self, batch: Batch, where: Destination) -> int:
@@ -178,10 +179,14 @@ class Eddy:
                 self._park(batch, where.alias)
                 return 0
 
-    def _bounce(self, batch: Batch, alias: int) -> None:
+    def _bounce(self, batch: Batch, alias: int, met: Met) -> None:
         """Rows whose matches may not all have been there become prior probers: for the alias's access modules only."""
         doubtful = self.asking.uncovered(batch, alias) if len(batch) else None
-        if doubtful is not None:
+        if doubtful is None:
+            return
+        if self._join(batch.signature.spanned, alias).single:
+            doubtful[met.at] = False
+        if doubtful.any():
             rows = batch if doubtful.all() else batch.take(np.flatnonzero(doubtful))
             self._floating.push(rows.signed(batch.signature._replace(completing=alias)))
 

@@ -28,6 +28,7 @@ class Join:
     bounds: tuple[tuple[str, Column], ...]  # inequalities on one field: `ranged op column`
     ranged: str
     checks: tuple[Predicate, ...]  # what is still to be tested on each pair
+    single: bool  # the fields include the relation's declared key: a row that found a match has found them all
 
     @classmethod
     def of(cls, block: Block, spanned: int, alias: int) -> Join:
@@ -47,6 +48,7 @@ class Join:
             bounds,
             ranged,
             tuple(p for p in rest if p not in used),
+            _includes_key(block, alias, key),
         )
 
 
@@ -155,6 +157,11 @@ def _equalities(block: Block, spanned: int, alias: int) -> list[tuple[str, Colum
         if source is not None:
             pairs += [(c.field, source) for c in group.columns if c.alias == alias]
     return pairs
+
+
+def _includes_key(block: Block, alias: int, key: list[tuple[str, Column]]) -> bool:
+    declared = block.aliases[alias].relation.key
+    return bool(declared) and set(declared) <= {field for field, _ in key}
 
 
 def _facing(predicate: Predicate, alias: int) -> tuple[str, Column]:

@@ -107,6 +107,7 @@ class Gathering:
         self._stage = stage
         self._tables = {name: schemas[name].empty_table() for name in stage.reads}
         self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in stage.reads}
+        self._unpruned = 0  # rows since it was last looked at which of them still matter
 
     @property
     def done(self) -> bool:
@@ -114,7 +115,8 @@ class Gathering:
 
     def feed(self, read: str, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         self._waiting[read].append(batch)
-        if self._stage.prune and sum(b.num_rows for b in self._waiting[read]) >= _PRUNE_AT:
+        self._unpruned += batch.num_rows
+        if self._stage.prune and self._unpruned >= _PRUNE_AT:
             self._prune(read)
         return []
 
@@ -127,7 +129,8 @@ class Gathering:
     @property
     def held(self) -> int:
         """Rows in memory."""
-        return sum(t.num_rows for t in self._gathered().values())
+        waiting = sum(int(b.num_rows) for batches in self._waiting.values() for b in batches)
+        return waiting + sum(int(t.num_rows) for t in self._tables.values())
 
     def _gathered(self) -> dict[str, pa.Table]:
         for name, batches in self._waiting.items():
@@ -141,6 +144,7 @@ class Gathering:
 
     def _prune(self, read: str) -> None:
         self._tables[read] = _run(self._stage.prune, self._gathered()).cast(self._tables[read].schema)
+        self._unpruned = 0
 
 
 def _answer(stage: SqlStage, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -54,6 +54,10 @@ class Draft:
         made = self.computed.get(column.alias, {}).get(column.field)
         return made.type if made else self.units[column.alias].relation.schema.field(column.field).type
 
+    def fix(self, column: Column, value: object) -> None:
+        """A column equals a constant; two that differ match nothing."""
+        self.never |= self.constants.setdefault(column, value) != value
+
     def aliases_in(self, node: exp.Expr) -> set[int]:
         return {self.where[name].alias for name in names_in(node)}
 

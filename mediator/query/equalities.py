@@ -63,7 +63,7 @@ def _constant(draft: Draft, column: Column, node: exp.Expr, conjunct: exp.Expr) 
         return False
     draft.never |= not found.fits
     if found.fits:
-        draft.constants.setdefault(column, found.value)
+        draft.fix(column, found.value)
         draft.conditions.append(conjunct)
     return True
 
@@ -84,7 +84,7 @@ def _to_one_of(draft: Draft, conjunct: exp.Expr) -> bool:
     values = list(dict.fromkeys(f.value for f in found if f is not None and f.fits))
     draft.never |= not values
     if len(values) == 1:
-        draft.constants.setdefault(at, values[0])
+        draft.fix(at, values[0])
         draft.conditions.append(conjunct)
     elif values:
         draft.choices.append((at, pa.array(values, kind), conjunct))
@@ -125,8 +125,14 @@ def _equate(draft: Draft, left: Side, right: Side) -> None:
         return
     target = types.common(left.type, right.type)
     narrowed = [_narrowed(draft, a, b, target) for a, b in ((left, right), (right, left))]
-    if not any(narrowed):
+    if not any(narrowed) or any(_fed_as(draft, side, target) for side in (left, right)):
         draft.equate(_cast(draft, left, target), _cast(draft, right, target))
+
+
+def _fed_as(draft: Draft, side: Side, target: str) -> bool:
+    """Whether a side is a bind-field of the common type itself."""
+    column = side.column
+    return column is not None and draft.bindable(column) and _type(target, side.type) == side.type
 
 
 def _narrowed(draft: Draft, narrow: Side, other: Side, target: str) -> bool:

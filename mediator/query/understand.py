@@ -14,6 +14,7 @@ from mediator.query.parse import parse
 from mediator.query.plan import Planner
 from mediator.query.refuse import refuse
 from mediator.query.scope import unique
+from mediator.query.steady import steady
 from mediator.query.streams import finish
 
 
@@ -29,6 +30,7 @@ def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     statement = parse(sql, parameters)
     refuse(statement, sql)
     columns = unique(check(statement, sql, catalog, parameters))
+    steady(statement)
     names = Names(catalog, sql)
     names.resolve(statement)
     statement = _unwrapped(statement)

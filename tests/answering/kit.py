@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from mediator.assembly import Settings
 from mediator.catalog.model import Catalog, Source
 from mediator.driver import Answers
 from mediator.output.report import Failure, RelationReport, Report
+from mediator.query.scope import unique
 
 T = TypeVar("T")
 Rows = Counter[tuple[object, ...]]
@@ -77,6 +78,7 @@ def listed(table: pa.Table) -> list[tuple[object, ...]]:
 
 
 def check_same(found: pa.Table, true: pa.Table, ordered: bool = False) -> None:
+    assert found.column_names == unique(true.column_names)
     if ordered:
         assert listed(found) == listed(true)
     else:
@@ -107,9 +109,19 @@ def changed(web: Web, name: str, behaviour: Behaviour) -> Iterator[None]:
         web.behave(name, before)
 
 
-def twice(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """What was asked more than once."""
-    return {name: n for name, n in counts if n > 1}
+def becomes(web: Web, name: str, other: Web) -> None:
+    """From now on an endpoint shows what the other web's shows."""
+    web.endpoints[name]._site = other.endpoints[name]._site
+
+
+def asked_again(web: Web, *names: str) -> dict[str, int]:
+    """What these endpoints were asked for more than once, however often they had to be asked each time."""
+    return {
+        f"{name} {lookup}": n
+        for name in names or web.counters
+        for lookup, n in web.counters[name].lookups.items()
+        if n > 1
+    }
 
 
 def _with(source: Source, said: Mapping[str, Any]) -> Source:

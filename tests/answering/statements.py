@@ -158,6 +158,13 @@ STATEMENTS = (
         grows=False,
     ),
     Statement(
+        "with, read twice",
+        "WITH t AS (SELECT author_id, count(*) AS n FROM books GROUP BY author_id) "
+        "SELECT t.n, a.name FROM t JOIN authors a ON a.id = t.author_id UNION ALL "
+        "SELECT t.n, b.title FROM t JOIN books b ON b.author_id = t.author_id WHERE t.n > 1",
+        grows=False,
+    ),
+    Statement(
         "window",
         "SELECT isbn, shop, rank() OVER (PARTITION BY isbn ORDER BY price, shop) AS place FROM prizes JOIN offers USING (isbn)",
         grows=False,

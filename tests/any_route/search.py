@@ -24,8 +24,8 @@ from tests.any_route.drawing import Case, draw
 from tests.any_route.sources import Sources
 
 Row = tuple[object, ...]
-_MOST_ANSWERS = 600  # where each answer may be a batch of its own, more of them only take longer
-_SCHEDULES = 3  # of one case
+_MOST_ANSWERS = 150  # where each answer may be a batch of its own, more of them only take longer
+_SCHEDULES = 4  # of one case
 _PATIENCE = 1_000_000  # turns; a case that needs more is taken not to end
 
 
@@ -149,7 +149,7 @@ def _obey(one: Running, commands: list[Command], sources: Sources) -> None:
             case Ask():
                 sources.ask(command, one.eddy.admit)
             case Cancel():
-                sources.cancel(command.ask, one.eddy.admit)
+                sources.cancel(command, one.eddy.admit)
             case Emit():
                 columns = [
                     one.eddy.run.gather(command.batch, o.column).to_pylist()

@@ -16,7 +16,7 @@ from random import Random
 import pyarrow as pa
 
 from mediator.errors import Cause
-from mediator.flow.events import Arrived, Ask, Binding, Event, Exhausted, Failed, Landing
+from mediator.flow.events import Arrived, Ask, Binding, Cancel, Event, Exhausted, Failed, Landing
 from tests.any_route.drawing import Case
 
 Deliver = Callable[[Event], None]
@@ -64,9 +64,11 @@ class Sources:
                 deliver(Arrived(ask.number, landing))
             flight.waiting.append((ask.number, deliver))
 
-    def cancel(self, number: int, deliver: Deliver) -> None:
+    def cancel(self, cancel: Cancel, deliver: Deliver) -> None:
         for flight in list(self._under_way.values()):
-            flight.waiting = [w for w in flight.waiting if w != (number, deliver)]
+            if cancel.bindings and flight.lookup[3] not in cancel.bindings:
+                continue
+            flight.waiting = [w for w in flight.waiting if w != (cancel.ask, deliver)]
             if not flight.waiting:
                 flight.over = True
                 del self._under_way[flight.lookup]

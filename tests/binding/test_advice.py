@@ -103,7 +103,8 @@ def test_explain_warns_of_a_cross_product() -> None:
         "AND h.library_id = l.library_id AND l.city = 'Oslo'"
     )
     assert lines[-1] == (
-        "  warning: nothing joins books (b) and libraries (l), so every combination of their rows will be asked for"
+        "  warning: nothing joins books (b) and libraries (l), "
+        "so every combination of their rows will be asked for"
     )
 
 

@@ -107,7 +107,8 @@ def test_two_inputs_from_two_tables() -> None:
 
 
 def test_every_combination_of_inputs_is_a_provider() -> None:
-    sql = """SELECT * FROM holdings h, books b, prizes p, libraries l WHERE h.isbn = b.isbn AND b.isbn = p.isbn
+    sql = """SELECT * FROM holdings h, books b, prizes p, libraries l
+             WHERE h.isbn = b.isbn AND b.isbn = p.isbn
              AND h.library_id = l.library_id AND l.city = 'Oslo'"""
     assert len(verdict_of(sql).providers[0]) == 2
 
@@ -163,7 +164,8 @@ def test_lossless_cast_binds() -> None:
 
 
 def test_cycle_with_a_way_in() -> None:
-    sql = "SELECT * FROM reviews r, offers o, books b WHERE r.isbn = o.isbn AND o.isbn = b.isbn AND b.isbn = r.isbn"
+    sql = """SELECT * FROM reviews r, offers o, books b
+             WHERE r.isbn = o.isbn AND o.isbn = b.isbn AND b.isbn = r.isbn"""
     assert verdict_of(sql).order[0] == 2
 
 
@@ -206,10 +208,10 @@ def test_what_a_subquery_needs_is_bound_by_the_query_around_it() -> None:
         "SELECT *, (SELECT max(price) FROM offers o WHERE o.isbn = b.isbn) AS m FROM books b",
         "SELECT * FROM books b WHERE NOT EXISTS (SELECT 1 FROM offers o WHERE o.isbn = b.isbn)",
         "SELECT * FROM books b JOIN (SELECT isbn, max(price) AS m FROM offers GROUP BY isbn) o USING (isbn)",
-        "SELECT * FROM books b LEFT JOIN (SELECT isbn, max(price) AS m FROM offers GROUP BY 1) o USING (isbn)",
+        "SELECT * FROM books b LEFT JOIN (SELECT isbn, max(price) FROM offers GROUP BY 1) o USING (isbn)",
         "SELECT * FROM books b, LATERAL (SELECT max(price) AS m FROM offers o WHERE o.isbn = b.isbn) x",
-        "WITH o AS (SELECT isbn, count(*) AS n FROM offers GROUP BY ALL) SELECT * FROM books JOIN o USING (isbn)",
-        "SELECT * FROM books JOIN (SELECT isbn FROM offers UNION ALL SELECT isbn FROM reviews) u USING (isbn)",
+        "WITH o AS (SELECT isbn, count(*) FROM offers GROUP BY 1) SELECT * FROM books JOIN o USING (isbn)",
+        "SELECT * FROM books JOIN (SELECT isbn FROM offers UNION SELECT isbn FROM reviews) u USING (isbn)",
         "SELECT * FROM (SELECT isbn, count(*) AS n FROM offers GROUP BY isbn) x WHERE x.isbn = 'i1'",
         "SELECT * FROM authors a WHERE EXISTS (SELECT 1 FROM books b WHERE b.author_id = a.id)",
     ],

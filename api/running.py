@@ -1,0 +1,209 @@
+"""One query, run to its end for somebody who watches: answers, progress, and Ctrl-C obeyed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from api.exits import INTERRUPTED
+from api.output import Receiver
+from api.progress import Progress, Standing
+from mediator.access import Statistics
+from mediator.answering import Mediator
+from mediator.driver import Answers
+from mediator.errors import MediatorError
+from mediator.output.report import Report
+
+_TICK = 0.1
+# Between two looks at a provisional answer: at least this long, and so many times what a look takes.
+_LOOK = 1.0
+_LOOK_SHARE = 20
+STOPPING = "stopping: what was found so far is answered; once more to end at once"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked, and how."""
+
+    sql: str
+    parameters: Mapping[str, str]
+    policy: str = "rank"
+    limit_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How it went."""
+
+    report: Report
+    statistics: Statistics
+    rows: int
+    seconds: float
+    first: float | None  # seconds to the first row
+    last: float | None
+    interrupted: bool
+    forsaken: bool  # by the reader
+
+
+@dataclass
+class _Run:
+    """A query under way."""
+
+    mediator: Mediator
+    answers: Answers
+    receiver: Receiver
+    progress: Progress
+    began: float
+    rows: int = 0
+    first: float | None = None
+    last: float | None = None
+    interrupted: bool = False
+    forsaken: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return asyncio.get_running_loop().time() - self.began
+
+    async def pass_on(self) -> None:
+        """Every answer to the receiver, as it comes."""
+        try:
+            async for batch in self.answers:
+                await self._hand(batch)
+        except BrokenPipeError:
+            self.forsaken = True
+
+    async def _hand(self, batch: pa.RecordBatch) -> None:
+        with self.progress.aside():
+            await asyncio.to_thread(self.receiver.take, batch)
+        self.rows += batch.num_rows
+        self.last = self.seconds
+        if self.first is None:
+            self.first = self.last
+
+    def interrupt(self) -> None:
+        """The first time: come to an end soon. The second time: end."""
+        if self.interrupted:
+            self.progress.close()
+            os._exit(INTERRUPTED)
+        self.interrupted = True
+        self.answers.stop("interrupted")
+        self.progress.note(STOPPING)
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            self.answers.report,
+            self.mediator.statistics(),
+            self.rows,
+            self.seconds,
+            self.first,
+            self.last,
+            self.interrupted,
+            self.forsaken,
+        )
+
+
+async def run(mediator: Mediator, question: Question, receiver: Receiver, progress: Progress) -> Outcome:
+    """Raises a `QueryError` before anything is opened or asked, if the question is at fault."""
+    loop = asyncio.get_running_loop()
+    answers = mediator.answering(question.sql, question.parameters, policy=question.policy)
+    receiver.open(answers.schema)
+    run_ = _Run(mediator, answers, receiver, progress, loop.time())
+    try:
+        with _interrupting(run_.interrupt), _limited(answers, question.limit_seconds):
+            async with answers, _watched(run_):
+                await run_.pass_on()
+        return run_.outcome()
+    finally:
+        progress.close()
+        if not run_.forsaken:
+            await asyncio.to_thread(receiver.close)
+
+
+@asynccontextmanager
+async def _watched(run_: _Run) -> AsyncIterator[None]:
+    """Progress is shown within; the watcher is asked to leave, not cancelled in the middle of a look."""
+    over = asyncio.Event()
+    failures: list[BaseException] = []
+    async with asyncio.TaskGroup() as group:
+        group.create_task(_watch(run_, over))
+        try:
+            yield
+        except BaseException as error:
+            # Kept out of the group, which would cancel the watcher and wrap the error.
+            failures.append(error)
+        finally:
+            over.set()
+    if failures:
+        raise failures[0]
+
+
+async def _watch(run_: _Run, over: asyncio.Event) -> None:
+    look = _Look(run_.answers)
+    while not over.is_set():
+        if run_.receiver.forsaken:
+            run_.forsaken = True
+            run_.answers.stop("the reader left")
+        if run_.progress.wants_snapshots:
+            await look.again(run_.seconds)
+        run_.progress.show(Standing(run_.seconds, run_.rows, run_.mediator.statistics().sources, look.seen))
+        try:
+            async with asyncio.timeout(_TICK):
+                await over.wait()
+        except TimeoutError:
+            continue
+
+
+class _Look:
+    """The provisional answer of a query whose answer comes at the end; looked at as often as it is cheap."""
+
+    def __init__(self, answers: Answers) -> None:
+        self._answers = answers
+        self._next = _LOOK
+        self.seen: pa.Table | None = None
+
+    async def again(self, now: float) -> None:
+        if now < self._next:
+            return
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            self.seen = await self._answers.snapshot()
+        except MediatorError:
+            # The answer itself will say so, if it still holds then.
+            self.seen = None
+        took = loop.time() - began
+        self._next = now + max(_LOOK, took * _LOOK_SHARE)
+
+
+@contextmanager
+def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    try:
+        loop.add_signal_handler(signal.SIGINT, interrupt)
+    except (NotImplementedError, RuntimeError, ValueError):
+        # Not the main thread, or not Unix: Ctrl-C then ends the run as it ends any program.
+        yield
+        return
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextmanager
+def _limited(answers: Answers, seconds: float | None) -> Iterator[None]:
+    if seconds is None:
+        yield
+        return
+    why = f"the limit of {seconds:g} s was reached"
+    timer = asyncio.get_running_loop().call_later(seconds, answers.stop, why)
+    try:
+        yield
+    finally:
+        timer.cancel()
