@@ -7,8 +7,13 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 COMPLETE = 0
 INTERNAL = 1
@@ -67,12 +72,33 @@ def complain(message: str) -> None:
     from api.cells import harmless
     from api.terminal import stderr
 
+    console = stderr()
     first, *rest = message.split("\n")
-    said = Text.assemble(("error: ", "bold red"), (harmless(first), "bold"))
-    for line in rest:
-        mark = line.strip() == "^"
-        said.append("\n").append(harmless(line), style="bold red" if mark else "")
-    stderr().print(said, soft_wrap=True)
+    console.print(
+        Text.assemble(("error: ", "bold red"), (harmless(first), "bold")), soft_wrap=not console.is_terminal
+    )
+    for number, line in enumerate(rest):
+        marked = number + 1 < len(rest) and rest[number + 1].strip() == "^"
+        if marked:
+            for part in _pointed(line, rest[number + 1].index("^"), console):
+                console.print(part, soft_wrap=True)
+        elif line.strip() != "^":
+            console.print(Text(harmless(line)), soft_wrap=not console.is_terminal)
+
+
+def _pointed(line: str, at: int, console: Console) -> tuple[Text, Text]:
+    """A line of the statement and the mark below it; in a terminal, as much of the line as has room."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    from api.cells import harmless
+
+    line = line.replace("\t", " ")
+    if console.is_terminal and cell_len(line) >= console.width:
+        start = max(0, at - console.width // 2)
+        line, at = line[start : start + console.width - 1], at - start
+    before = cell_len(harmless(line[:at]))
+    return Text(harmless(line)), Text(" " * before + "^", "bold red")
 
 
 def leave_quietly() -> None:

@@ -60,9 +60,11 @@ class Document:
         if not self._open:
             return
         self._open = False
-        self._write(self._encoder.end())
-        if self._path is not None:
-            self._stream.close()
+        try:
+            self._write(self._encoder.end())
+        finally:
+            if self._path is not None:
+                self._stream.close()
 
     @property
     def forsaken(self) -> bool:

@@ -112,9 +112,9 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
     """Raises a `QueryError` before anything is opened or asked, if the question is at fault."""
     loop = asyncio.get_running_loop()
     answers = mediator.answering(question.sql, question.parameters, policy=question.policy)
-    receiver.open(answers.schema)
     run_ = _Run(mediator, answers, receiver, progress, loop.time())
     try:
+        receiver.open(answers.schema)
         with _interrupting(run_.interrupt), _limited(answers, question.limit_seconds):
             async with answers, _watched(run_):
                 await run_.pass_on()

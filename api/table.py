@@ -18,7 +18,8 @@ _GAP = "  "
 # left.
 _COMFORT = 32
 _NARROWEST = 6
-# Where nothing is cut: texts that are longer than this vary, and get room for that from the start.
+# Texts longer than this tend to vary, and get more room than the first ones need; this much where nothing is
+# cut.
 _SHORT, _ROOMY = 8, 20
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
@@ -98,7 +99,7 @@ def fitted(needed: Sequence[int], texts: Sequence[bool], total: int | None) -> l
             break
         widths[widest] -= 1
     while sum(widths) < room:
-        narrow = [n for n in elastic if needed[n] <= widths[n] < _COMFORT]
+        narrow = [n for n in elastic if _SHORT < needed[n] <= widths[n] < _COMFORT]
         if not narrow:
             break
         widths[min(narrow, key=lambda n: widths[n])] += 1

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
-from functools import cache
 
 from rich.console import Console
 
 
-@cache
-def _console(stream: object) -> Console:
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-
 def stderr() -> Console:
     """For everything that is not the answer."""
-    return _console(sys.stderr)
+    return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def stdout() -> Console:

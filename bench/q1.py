@@ -32,9 +32,7 @@ def measure(options: argparse.Namespace) -> Result:
 async def measured(pace: Pace, rounds: int) -> Result:
     """Figures are of the round whose run took the median time, except that every round must have the same lookups."""
     with Site(pace) as site:
-        await engine(
-            site, site.catalog, SQL, "/by-x"
-        )  # kernels and caches are warm from here on
+        await engine(site, site.catalog, SQL, "/by-x")  # kernels and caches are warm from here on
         pairs, again = [], []
         for _ in range(rounds):
             first, second = await engine(site, site.catalog, SQL, "/by-x", times=2)

@@ -26,6 +26,7 @@ def test_every_complete_run_is_equal_and_every_partial_one_says_what_it_lacks(fi
     for seed in range(first, first + BLOCK):
         search(seed, effort)
     assert effort.cases == BLOCK
+    assert effort.abandoned <= 0.1 * effort.schedules, "queries do not end"
     assert effort.floating > effort.turns, "there was no choice of what to do next: nothing can be found so"
 
 

@@ -16,15 +16,13 @@ import mediator.eddy.joining as joining
 import mediator.state.index as index
 import mediator.state.keys as keys
 from mediator.eddy.asking import Asking
-from mediator.eddy.debts import settle
 from mediator.eddy.destinations import LookUp, Probe
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.run import Run
-from mediator.flow.batch import Signature
 from mediator.flow.events import Failed
 from mediator.state.coverage import Entry, Known
 from mediator.state.stem import SteM
-from mediator.state.view import UNSEEN, AliasView, View
+from mediator.state.view import AliasView, View
 from tests.any_route.search import Effort, Wrong, search
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -58,7 +56,7 @@ def _meets_itself_twice(patch: pytest.MonkeyPatch) -> None:
 
 def _bounce(patch: pytest.MonkeyPatch) -> None:
     """SteMs never bounce: what is not there is not asked for."""
-    patch.setattr(Eddy, "_bounce", lambda self, batch, alias: None)
+    patch.setattr(Eddy, "_bounce", lambda self, batch, alias, met: None)
 
 
 def _probe_completion(patch: pytest.MonkeyPatch) -> None:

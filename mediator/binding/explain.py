@@ -17,7 +17,7 @@ def explain(block: Block, verdict: Verdict) -> list[str]:
         lines.append(f"{called(block.aliases[number])}: {described(block, chosen)}")
         lines += [f"  or {described(block, p)}" for p in verdict.providers[number] if p != chosen]
         lines += _warning(block, chosen)
-    return lines
+    return lines + _crossing(block)
 
 
 def described(block: Block, provider: Provider) -> str:
@@ -50,6 +50,18 @@ def _warning(block: Block, provider: Provider) -> list[str]:
         return []
     names = " and ".join(called(block.aliases[s]) for s in sources)
     return [f"  warning: nothing joins {names}, so every combination of their rows will be asked for"]
+
+
+def _crossing(block: Block) -> list[str]:
+    """Relations of sites that nothing joins: the answer has all combinations of their rows."""
+    groups: dict[int, list[str]] = {}
+    for alias, group in zip(block.aliases, _groups(block, without=-1), strict=True):
+        if any(method.mirrors for method in alias.relation.methods):
+            groups.setdefault(group, []).append(called(alias))
+    if len(groups) < 2:
+        return []
+    names = " and ".join(" with ".join(group) for group in groups.values())
+    return [f"warning: nothing joins {names}, so every combination of their rows is an answer"]
 
 
 def _groups(block: Block, without: int) -> list[int]:

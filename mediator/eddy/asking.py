@@ -247,7 +247,8 @@ class Asking:
         """Those of the bindings that had not ended yet; they have now."""
         ended = [b for b in bindings if b in opened.left]
         opened.left.difference_update(ended)
-        if not opened.left and self._open.pop(opened.ask.number, None):
+        if not opened.left and opened.ask.number in self._open:
+            del self._open[opened.ask.number]
             self._run.views[opened.ask.relation].stem.scanning -= not opened.ask.bind_set
         return ended
 

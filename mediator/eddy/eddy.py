@@ -93,7 +93,7 @@ class Eddy:
     @property
     def load(self) -> int:
         """Rows that wait for a turn."""
-        landed = sum(e.landing.rows.num_rows for e in self._inbox if isinstance(e, Arrived))
+        landed: int = sum(e.landing.rows.num_rows for e in self._inbox if isinstance(e, Arrived))
         return landed + self._floating.rows + sum(len(ids) for _, ids in self.asking.delivered)
 
     def stop(self) -> list[Command]:

@@ -235,7 +235,7 @@ class _Nulls:
 
 
 def _is_bytes(type_: pa.DataType) -> bool:
-    return pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or type_ == pa.binary_view()
+    return bool(pa.types.is_binary(type_) or pa.types.is_large_binary(type_) or type_ == pa.binary_view())
 
 
 def _is_text(type_: pa.DataType) -> bool:
@@ -263,7 +263,8 @@ def _dtype(type_: pa.DataType) -> np.dtype[np.generic]:
     if pa.types.is_boolean(type_):
         return np.dtype(np.uint8)
     if pa.types.is_integer(type_) or pa.types.is_floating(type_):
-        return np.dtype(type_.to_pandas_dtype())
+        plain: np.dtype[np.generic] = np.dtype(type_.to_pandas_dtype())
+        return plain
     return np.dtype(np.int32 if type_.bit_width == 32 else np.int64)
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from mediator.catalog.model import Relation
 from mediator.flow.batch import Rows
 from mediator.flow.events import Binding, Landing
-from mediator.state.columns import as_ids
 from mediator.state.coverage import BindSet, Coverage, Entry
 from mediator.state.growable import Growable
 from mediator.state.index import Index, Visible

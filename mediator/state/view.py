@@ -120,9 +120,11 @@ class _Order:
     def unseen(self, ids: Rows, total: int) -> Ids:
         found = np.unique(as_ids(ids))
         if self._position is None:
-            return found[found >= self.count]
-        self._position.grow(total)
-        return found[self._position.data[found] == UNSEEN]
+            fresh: Ids = found[found >= self.count]
+        else:
+            self._position.grow(total)
+            fresh = found[self._position.data[found] == UNSEEN]
+        return fresh
 
     def add(self, ids: Rows, total: int) -> None:
         start = self.count
@@ -136,7 +138,8 @@ class _Order:
             self.count += len(ids)
 
     def place(self, ids: Ids, places: Ids, total: int) -> None:
-        assert self._ids is not None and self._position is not None
+        assert self._ids is not None
+        assert self._position is not None
         self._position.grow(total)
         self._position.data[ids] = places
         self._ids.extend(ids)

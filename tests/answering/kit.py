@@ -24,7 +24,9 @@ from mediator.query.scope import unique
 T = TypeVar("T")
 Rows = Counter[tuple[object, ...]]
 
-GONE = Behaviour(faults=(Fault("error", probability=1.0, status=404),))
+# Two of the sites say 404 where there is nothing.
+NEVER = 403
+GONE = Behaviour(faults=(Fault("error", probability=1.0, status=NEVER),))
 
 
 def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,5 @@
-"""What one may ask of the book trade: at least one statement for every way into every relation, and for every stage above."""
+"""What one may ask of the book trade: at least one statement for every way into every relation, "
+"and for every stage above."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`ordered`: the answers come in one order. `grows`: more rows of the sites never take an answer back."""
+    """`ordered`: the answers come in one order. `grows`: more rows of the sites never take an "
+    "answer back."""
 
     name: str
     sql: str
@@ -24,12 +26,12 @@ STATEMENTS = (
     Statement("constants", "SELECT id, name FROM authors WHERE id IN (1001, 1002, 1005, 999999)"),
     Statement(
         "by city",
-        "SELECT library_id, zip FROM libraries WHERE city IN ('Oslo', 'Porto', 'Lisbon', 'Atlantis')",
+        "SELECT library_id, zip FROM libraries WHERE city IN ('Dunnock', 'Gorseby', 'Longhythe', 'Atlantis')",
     ),
     Statement("by zip", "SELECT library_id, city FROM libraries WHERE zip = '10011'"),
     Statement(
         "by city and zip",
-        "SELECT library_id FROM libraries WHERE city = 'Ghent' AND zip IN ('10000', '10011', '10022')",
+        "SELECT library_id FROM libraries WHERE city = 'Aldermoor' AND zip IN ('10000', '10011', '10022')",
     ),
     Statement("nobody", "SELECT name FROM authors WHERE id = 5"),
     Statement("never", "SELECT title FROM books WHERE 1 = 0"),
@@ -49,21 +51,25 @@ STATEMENTS = (
     Statement(
         "two inputs",
         "SELECT p.prize, l.name, h.copies FROM prizes p, libraries l, holdings h "
-        "WHERE l.city IN ('Oslo', 'Ghent') AND h.isbn = p.isbn AND h.library_id = l.library_id AND p.year > 2015",
+        "WHERE l.city IN ('Aldermoor', 'Gorseby') AND h.isbn = p.isbn AND h.library_id = l.library_id AND "
+        "p.year > 2015",
     ),
     Statement(
         "two inputs, one constant",
-        "SELECT p.prize, h.copies, h.available FROM prizes p JOIN holdings h ON h.isbn = p.isbn WHERE h.library_id = 'L007'",
+        "SELECT p.prize, h.copies, h.available FROM prizes p JOIN holdings h ON h.isbn = p.isbn "
+        "WHERE h.library_id = 'L007'",
     ),
     Statement(
         "five relations",
         "SELECT b.title, a.name, o.price, r.stars, p.prize FROM prizes p JOIN books b USING (isbn) "
-        "JOIN authors a ON a.id = b.author_id JOIN offers o ON o.isbn = b.isbn JOIN reviews r ON r.isbn = b.isbn "
+        "JOIN authors a ON a.id = b.author_id JOIN offers o ON o.isbn = b.isbn JOIN reviews r ON "
+        "r.isbn = b.isbn "
         "WHERE o.price < 30 AND r.stars >= 3",
     ),
     Statement(
         "cycle",
-        "SELECT o.shop, r.reviewer FROM books b, offers o, reviews r WHERE o.isbn = b.isbn AND r.isbn = o.isbn AND b.isbn = r.isbn",
+        "SELECT o.shop, r.reviewer FROM books b, offers o, reviews r WHERE o.isbn = b.isbn AND "
+        "r.isbn = o.isbn AND b.isbn = r.isbn",
     ),
     Statement(
         "band", "SELECT a.isbn, b.isbn FROM books a, books b WHERE a.year < b.year AND b.year < a.year + 3"
@@ -80,7 +86,8 @@ STATEMENTS = (
     ),
     Statement(
         "same index twice",
-        "SELECT x.shop, y.shop, x.isbn FROM prizes p JOIN offers x ON x.isbn = p.isbn JOIN offers y ON y.isbn = p.isbn "
+        "SELECT x.shop, y.shop, x.isbn FROM prizes p JOIN offers x ON x.isbn = p.isbn JOIN offers y "
+        "ON y.isbn = p.isbn "
         "WHERE x.price < y.price",
     ),
     Statement("file with itself", "SELECT a.prize, b.prize FROM prizes a, prizes b WHERE a.isbn = b.isbn"),
@@ -109,7 +116,8 @@ STATEMENTS = (
     ),
     Statement(
         "derived binds",
-        "SELECT t.author_id, a.name, t.n FROM (SELECT author_id, count(*) AS n FROM books GROUP BY author_id) t "
+        "SELECT t.author_id, a.name, t.n FROM (SELECT author_id, count(*) AS n FROM books GROUP BY "
+        "author_id) t "
         "JOIN authors a ON a.id = t.author_id WHERE t.n > 2",
         grows=False,
     ),
@@ -133,7 +141,8 @@ STATEMENTS = (
     Statement("count", "SELECT count(*), count(author_id), min(year), max(year) FROM books", grows=False),
     Statement(
         "groups",
-        "SELECT a.country, count(*) AS n FROM books b JOIN authors a ON a.id = b.author_id GROUP BY a.country HAVING count(*) > 1",
+        "SELECT a.country, count(*) AS n FROM books b JOIN authors a ON a.id = b.author_id GROUP BY "
+        "a.country HAVING count(*) > 1",
         grows=False,
     ),
     Statement(
@@ -153,8 +162,10 @@ STATEMENTS = (
     ),
     Statement(
         "with",
-        "WITH cheap AS (SELECT isbn, min(price) AS price FROM prizes JOIN offers USING (isbn) GROUP BY isbn) "
-        "SELECT b.title, c.price, a.name FROM cheap c JOIN books b USING (isbn) JOIN authors a ON a.id = b.author_id",
+        "WITH cheap AS (SELECT isbn, min(price) AS price FROM prizes JOIN offers USING (isbn) GROUP "
+        "BY isbn) "
+        "SELECT b.title, c.price, a.name FROM cheap c JOIN books b USING (isbn) JOIN authors a ON "
+        "a.id = b.author_id",
         grows=False,
     ),
     Statement(
@@ -166,16 +177,18 @@ STATEMENTS = (
     ),
     Statement(
         "window",
-        "SELECT isbn, shop, rank() OVER (PARTITION BY isbn ORDER BY price, shop) AS place FROM prizes JOIN offers USING (isbn)",
+        "SELECT isbn, shop, rank() OVER (PARTITION BY isbn ORDER BY price, shop) AS place FROM "
+        "prizes JOIN offers USING (isbn)",
         grows=False,
     ),
     Statement(
         "expressions",
-        "SELECT upper(title) AS t, CASE WHEN year < 2000 THEN 'old' ELSE 'new' END AS age, year % 10 FROM books",
+        "SELECT upper(title) AS t, CASE WHEN year < 2000 THEN 'old' ELSE 'new' END AS age, year % "
+        "10 FROM books",
     ),
     Statement(
         "computed key",
-        "SELECT b.isbn, p.prize FROM books b JOIN prizes p ON b.year + 1 = p.year AND b.publisher = 'nobody'",
+        "SELECT b.isbn, p.prize FROM books b JOIN prizes p ON b.year + 1 = p.year",
     ),
 )
 

@@ -23,6 +23,11 @@ def demo() -> Web:
     return book_trade_web(SIZE, behaviours="demo", book_page=25)
 
 
+def test_the_statements_ask_for_something(calm: Web) -> None:
+    empty = {s.name for s in STATEMENTS if not truth(calm.tables, s.sql).num_rows}
+    assert empty == {"nobody", "never"}
+
+
 def _check(web: Web, statement: Statement, policy: str = "rank") -> Report:
     async def main() -> Report:
         async with mediating(web) as mediator:

@@ -56,8 +56,8 @@ def test_ten_million_rows_for_limit(sql: str) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason="wrappers/paging.py: NumberedPages.after raises Endless on a total over max_pages, and the rows of the "
-    "page that says so are lost with it; Pages lands a page's rows before it counts where they lead",
+    reason="wrappers/paging.py: NumberedPages.after raises Endless on a total over max_pages, and the rows of "
+    "the page that says so are lost; access.Pages lands a page's rows before it counts where they lead",
 )
 @pytest.mark.parametrize("size", [500, 10_000_000])
 def test_more_pages_than_allowed_for_limit(size: int) -> None:
@@ -416,10 +416,12 @@ def test_what_was_found_before_an_error_is_not_lost() -> None:
             sql = f"SELECT CAST(CASE WHEN isbn = '{last}' THEN title ELSE '1' END AS INT) FROM books"
             async with mediator.answering(sql) as answers:
                 await asyncio.sleep(100)
-                with pytest.raises(TypeMismatch):
+                try:
                     async for batch in answers:
                         found += batch.num_rows
-        return found
+                except TypeMismatch:
+                    return found
+        raise AssertionError("it did not fail")
 
     assert in_virtual_time(main()) >= 160
 
@@ -430,9 +432,9 @@ def test_an_abandoned_sort_is_not_done() -> None:
     web.behave("books", Behaviour(latency=Fixed(1.0), concurrency=1))
 
     async def main() -> None:
-        async with mediating(web) as mediator:
-            async with mediator.answering("SELECT isbn FROM books ORDER BY CAST(title AS INT)"):
-                await asyncio.sleep(3)
+        sql = "SELECT isbn FROM books ORDER BY CAST(title AS INT)"
+        async with mediating(web) as mediator, mediator.answering(sql):
+            await asyncio.sleep(3)
 
     in_virtual_time(main())
 
@@ -456,7 +458,7 @@ def test_misuse_is_told(misuse: Callable[[Mediator], asyncio.Future[None]]) -> N
 
     async def main() -> None:
         async with mediating(web) as mediator:
-            with pytest.raises(RuntimeError, match="async with|once"):
+            with pytest.raises(RuntimeError, match=r"async with|once"):
                 await misuse(mediator)
 
     in_virtual_time(main())

@@ -35,7 +35,9 @@ class Case:
 
 def draw(seed: int) -> Case:
     random = Random(seed)
-    deep = random.random() < 0.4
+    if random.random() < 0.15:
+        return _ring(seed, random)
+    deep = random.random() < 0.35
     relations, tables = {}, {}
     for number in range(random.randint(2, 5) if deep else random.randint(1, 4)):
         name = f"t{number}"
@@ -49,9 +51,27 @@ def draw(seed: int) -> Case:
         statements = tuple(_statement(random, relations) for _ in range(random.choice((1, 1, 2, 3))))
     failing = random.choice((0.0, 0.0, 0.0, 0.1, 0.4))
     methods = [(r.name, m.name) for r in relations.values() for m in r.methods]
-    down = frozenset(random.sample(methods, 1)) if not failing and random.random() < 0.3 else frozenset()
+    failed = random.sample(methods, 1) if not failing and random.random() < 0.3 else []
     leaving = random.choice((0.0, 0.0, 0.0, 0.02))
-    return Case(seed, catalog, tables, statements, failing, down, leaving)
+    return Case(seed, catalog, tables, statements, failing, frozenset(failed), leaving)
+
+
+def _ring(seed: int, random: Random) -> Case:
+    """Four relations in a circle, two of which others feed: rows can come to wait for each other all around it."""
+    domain = random.choice((2, 3))
+    scan, fields = AccessMethod("scan", "scan", (_MIRROR,), None), (Field("i0", pa.int64()), Field("i1", pa.int64()))
+    index = AccessMethod("index", "index", (_MIRROR,), None, required=("i0",))
+    fed = (scan, index) if random.random() < 0.4 else (index,)
+    relations, tables = {}, {}
+    for name, methods in (("t0", (scan,)), ("t1", fed), ("t2", (index,)), ("t3", (scan,))):
+        relations[name] = relation = Relation(name, fields, methods)
+        rows = {(random.randrange(domain), random.randrange(domain)) for _ in range(random.choice((2, 4, 6)))}
+        columns = [pa.array(c, pa.int64()) for c in zip(*sorted(rows), strict=True)]
+        tables[name] = pa.Table.from_arrays(columns, schema=relation.schema)
+    joins = "b.i0 = a.i0 AND c.i0 = a.i1 AND d.i0 = b.i1 AND d.i1 = c.i1"
+    statement = f"SELECT a.i0, a.i1, b.i1 AS b, c.i1 AS c FROM t0 a, t1 b, t2 c, t3 d WHERE {joins}"
+    down = frozenset([("t1", "scan")]) if len(fed) > 1 and random.random() < 0.7 else frozenset[tuple[str, str]]()
+    return Case(seed, Catalog(relations, {"site": Source("site")}), tables, (statement,), 0.0, down, 0.0)
 
 
 def _deep_relation(random: Random, name: str, number: int) -> tuple[Relation, pa.Table]:
