@@ -114,8 +114,8 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
     answers = mediator.answering(question.sql, question.parameters, policy=question.policy)
     run_ = _Run(mediator, answers, receiver, progress, loop.time())
     try:
-        receiver.open(answers.schema)
         with _interrupting(run_.interrupt), _limited(answers, question.limit_seconds):
+            receiver.open(answers.schema)
             async with answers, _watched(run_):
                 await run_.pass_on()
         return run_.outcome()

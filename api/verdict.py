@@ -8,7 +8,6 @@ from rich.text import Text
 from api.cells import harmless
 from api.exits import COMPLETE, INTERRUPTED, PARTIAL, READER_LEFT
 from api.running import Outcome
-from mediator.output.report import Report
 
 
 def exit_code(outcome: Outcome) -> int:
@@ -28,15 +27,11 @@ def print_report(console: Console, outcome: Outcome) -> None:
     for line in relations:
         missing = line.lstrip().startswith("missing:")
         console.print(Text(harmless(line), "yellow" if missing else ""), soft_wrap=True)
-    if not outcome.report.complete and _nothing_found(outcome.report, outcome.rows):
-        console.print("  no rows were found so far: that is not to say that there are none", style="yellow")
+    if not outcome.report.complete and not outcome.rows:
+        console.print("  no row was found: that is not to say that there is none", style="yellow")
 
 
 def took(outcome: Outcome) -> str:
     """`42 rows in 1.93 s, the first after 0.41 s`."""
     rows = f"{outcome.rows:,} row{'' if outcome.rows == 1 else 's'} in {outcome.seconds:.2f} s"
     return rows if outcome.first is None else f"{rows}, the first after {outcome.first:.2f} s"
-
-
-def _nothing_found(report: Report, rows: int) -> bool:
-    return rows == 0 and bool(report.relations)

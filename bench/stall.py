@@ -93,14 +93,20 @@ async def _query(data: Shape, page: int, threads: int | None) -> None:
 
 
 async def _ticks_during(work: Coroutine[None, None, None]) -> list[float]:
-    """How late, in seconds, every tick was for as long as the work went on."""
+    """How late, in seconds, every tick was for as long as the work went on.
+
+    A loop that is held up for long misses ticks: those count too, each as late as it would have been.
+    """
     loop, late = asyncio.get_running_loop(), []
 
     async def tick() -> None:
         while True:
             due = loop.time() + _TICK
             await asyncio.sleep(_TICK)
-            late.append(max(0.0, loop.time() - due))
+            behind = max(0.0, loop.time() - due)
+            late.append(behind)
+            while (behind := behind - _TICK) > 0:
+                late.append(behind)
 
     async with asyncio.TaskGroup() as group:
         ticker = group.create_task(tick())

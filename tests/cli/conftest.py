@@ -7,7 +7,7 @@ import pytest
 from fixtures import Web, book_trade
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def calm() -> Iterator[Web]:
     """A book trade that is well; nobody changes how it behaves."""
     with book_trade(60, book_page=20) as web:

@@ -40,6 +40,7 @@ def started(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Po
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        bufsize=0,
         env={**os.environ, **(env or {})},
     )
 

@@ -1,0 +1,171 @@
+"""Ctrl-C, and readers that leave: what was found is kept, what was asked is called back."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from fixtures import Behaviour, Fault, Web, book_trade
+from tests.cli.kit import PATIENCE, at, finished, started
+
+PAGE = 20
+ENDLESS_WAIT = Behaviour(faults=(Fault("hang", probability=1.0),))
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Waits for as long as it may take on any machine."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.01)
+
+
+def hang_after(web: Web, name: str, answered: int) -> None:
+    """The first requests are answered; those after them never are."""
+    late = tuple(range(answered + 1, answered + 500))
+    web.behave(name, Behaviour(faults=(Fault("hang", requests=late),)))
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = started(*arguments)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+def test_an_interrupted_query_keeps_what_it_found(trade: Web) -> None:
+    hang_after(trade, "books", 1)
+    with running("query", "SELECT isbn FROM books", *at(trade), "--format", "json") as process:
+        assert process.stdout is not None
+        head = process.stdout.readline() + process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        code, rest, said = finished(process)
+    assert code == 130
+    assert len(json.loads(head + rest)) == PAGE
+    assert "stopping" in said
+    assert "partial: interrupted" in said
+    eventually(lambda: trade.counters["books"].open == 0)
+    assert trade.counters["books"].abandoned > 0
+
+
+def test_an_interrupted_aggregate_is_answered_over_what_arrived(trade: Web) -> None:
+    hang_after(trade, "books", 1)
+    sql = "SELECT count(*) AS n FROM books UNION ALL SELECT isbn IS NULL FROM offers WHERE isbn = 'none'"
+    with running("query", sql, *at(trade), "--format", "ndjson") as process:
+        # The pages that hang are asked for by what the first one said.
+        eventually(lambda: trade.counters["books"].open > 0)
+        process.send_signal(signal.SIGINT)
+        code, rows, said = finished(process)
+    assert code == 130
+    assert json.loads(rows) == {"n": PAGE}
+    assert "partial: interrupted" in said
+
+
+def test_an_interrupt_before_anything_came(trade: Web) -> None:
+    trade.behave("books", ENDLESS_WAIT)
+    with running("query", "SELECT isbn FROM books", *at(trade), "--format", "json") as process:
+        eventually(lambda: trade.counters["books"].open > 0)
+        process.send_signal(signal.SIGINT)
+        code, rows, said = finished(process)
+    assert code == 130
+    assert json.loads(rows) == []
+    assert "partial: interrupted" in said
+
+
+def test_a_second_interrupt_ends_at_once() -> None:
+    # Far more than a pipe holds, and nobody reads it: the run cannot come to its end by itself.
+    with (
+        book_trade(5_000, book_page=1_000) as web,
+        running("query", "SELECT * FROM books", *at(web), "--no-progress") as process,
+    ):
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert b"stopping" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+
+
+def test_a_reader_that_leaves_ends_the_query_quietly(trade: Web) -> None:
+    hang_after(trade, "books", 1)
+    with running("query", "SELECT isbn FROM books", *at(trade), "--format", "ndjson") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        # Nothing more will be written: that nobody reads has to be noticed without.
+        process.stdout.close()
+        assert process.wait(PATIENCE) == 141
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+    eventually(lambda: trade.counters["books"].open == 0)
+
+
+def test_head_gets_its_lines_and_no_complaint(calm: Web) -> None:
+    command = [sys.executable, "-c", "from api.cli import main; main()", "query"]
+    with subprocess.Popen(
+        [*command, "SELECT b.* FROM books a, books b", *at(calm), "--no-progress"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        head = subprocess.run(["head", "-n", "2"], stdin=process.stdout, capture_output=True, check=True)
+        process.stdout.close()
+        assert process.wait(PATIENCE) in (0, 141)
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    assert head.stdout.startswith(b"isbn,title,")
+    assert head.stdout.count(b"\n") == 2
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_in_a_terminal(trade: Web, interrupted: bool) -> None:
+    """Progress is redrawn below the rows, and gone at the end; the cursor is back."""
+    if interrupted:
+        hang_after(trade, "books", 1)
+    sql = "SELECT isbn FROM books" if interrupted else "SELECT count(*) AS n FROM books"
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ["TERM"] = "xterm-256color"
+        os.execv(
+            sys.executable,
+            [sys.executable, "-c", "from api.cli import main; main()", "query", sql, *at(trade)],
+        )
+    said = b""
+    pressed = False
+    try:
+        while chunk := _read(terminal):
+            said += chunk
+            if interrupted and not pressed and b"in flight" in said and b"978" in said:
+                pressed = True
+                os.write(terminal, b"\x03")
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == (130 if interrupted else 0)
+    assert b"waiting for the limiter" in said
+    assert said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
+    assert said.rindex(b"partial" if interrupted else b"complete") > said.rindex(b"in flight")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        # Linux says so when the last process has left the terminal.
+        return b""
