@@ -121,7 +121,7 @@ def opening(demo: Demo, url: str) -> Iterator[Text]:
     for name, trouble in demo.sites:
         yield Text.assemble("  ", (name.ljust(wide), "cyan"), "  ", trouble)
     yield Text()
-    yield Text("One query over all of them. Nobody has planned it; each row is printed when it is found:")
+    yield Text("One query over all of them; each row is printed when it is found:")
     yield Text()
     for line in demo.sql.splitlines():
         yield Text(f"  {line}", "cyan")

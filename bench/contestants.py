@@ -1,7 +1,7 @@
 """Those who run a shape's query: the engine, DuckDB, Polars. Arrow in, Arrow out.
 
-What needs to be done once, and is not the query, is done before the clock starts: batches are cut, tables are registered,
-and Polars has taken the tables over into its own kind of frame (which copies strings).
+What needs to be done once, and is not the query, is done before the clock starts: batches are cut, tables are
+registered, and Polars has taken the tables over into its own kind of frame (which copies strings).
 """
 
 from __future__ import annotations

@@ -29,7 +29,10 @@ _STAR_ORDERS = tuple((0, *points) for points in permutations(range(1, 5)))
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help=f"{_QUICK:,} rows instead of {_ROWS:,}")
+    parser.add_argument("--rows", type=int, default=_ROWS, help="in a large table (default: %(default)s)")
+    parser.add_argument(
+        "--quick", action="store_const", const=_QUICK, dest="rows", help=f"{_QUICK:,} of them"
+    )
     parser.add_argument(
         "--only", default="", metavar="FIGURE,...", help="figures that begin with one of these"
     )
@@ -67,7 +70,7 @@ def draw(result: Result, file: Path) -> None:
 
 class _Local:
     def __init__(self, options: argparse.Namespace) -> None:
-        self._rows = _QUICK if options.quick else _ROWS
+        self._rows: int = options.rows
         self._rounds = options.rounds
         self._ours = ours(options.batch)
         self.result = Result("local")
@@ -156,13 +159,14 @@ class _Local:
 
 
 def _profiled(options: argparse.Namespace) -> Result:
-    rows = _QUICK if options.quick else _ROWS
-    run_once = contest(ours(options.batch), shape(options.profile, rows), options.threads)
+    run_once = contest(ours(options.batch), shape(options.profile, options.rows), options.threads)
     run_once()
     profile = cProfile.Profile()
     profile.runcall(run_once)
     pstats.Stats(profile).sort_stats("tottime").print_stats(40)
-    return Result("local", detail={"profiled": options.profile, "rows": rows, "threads": options.threads})
+    return Result(
+        "local", detail={"profiled": options.profile, "rows": options.rows, "threads": options.threads}
+    )
 
 
 def _ms(seconds: float) -> float:

@@ -1,7 +1,7 @@
-"""The papers' sources over real HTTP, in a process of their own, so that they take no time from whom they serve.
+"""The papers' sources over real HTTP, in a process of their own: they take no time from whom they serve.
 
-The paper's scan of R takes 59 s for 1,000 rows; figure 8 bends there because T's scan, the slower one, goes on. Here all
-is forty times as fast: R takes 59 s / 40, T a hundred, a page is ten rows, and a lookup is a sleep of 20 ms. Two
+The paper's scan of R takes 59 s for 1,000 rows; figure 8 bends there because T's scan, the slower one, goes on. Here
+all is forty times as fast: R takes 59 s / 40, T a hundred, a page is ten rows, and a lookup is a sleep of 20 ms. Two
 lookups may be under way at once, so that the index, at 100 rows a second, is slower than either scan.
 """
 

@@ -2,26 +2,26 @@
 
 The local bench's join is asked of a mediator whose sources answer from memory, again and again, each time with empty
 SteMs. Meanwhile a ticker on the same loop sleeps for a few milliseconds at a time: how much too late it wakes is how
-long anything else that the process serves would have waited. The same ticker on an idle loop is the machine's own part.
+long anything else that the process serves would have waited. The same ticker in another process, which does nothing
+else, runs at the same time: what it is late is the machine's part, and not the loop's.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Coroutine
 from math import ceil
 from pathlib import Path
 
 from bench.memory import Memory, catalog_of
 from bench.result import Result
 from bench.shapes import NAMES, Shape, shape
+from bench.ticking import Elsewhere, ticks_during
 from mediator.answering import Mediator
 
 SUMMARY = "the event loop's delay while a large join runs in the same process"
 
 _TICK = 0.002
-_IDLE = 1.0  # seconds
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -41,16 +41,16 @@ def measure(options: argparse.Namespace) -> Result:
 
 async def measured(data: Shape, page: int, seconds: float, threads: int | None = None) -> Result:
     """The first query, in which kernels are loaded, is not counted; its worst delay is in the detail."""
-    idle = await _ticks_during(asyncio.sleep(_IDLE))
-    first = await _ticks_during(_query(data, page, threads))
+    first = await ticks_during(_query(data, page, threads), _TICK)
     late: list[float] = []
     took: list[float] = []
     loop = asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while loop.time() < until:
-        began = loop.time()
-        late += await _ticks_during(_query(data, page, threads))
-        took.append(loop.time() - began)
+    with Elsewhere(_TICK) as elsewhere:
+        until = loop.time() + seconds
+        while loop.time() < until:
+            began = loop.time()
+            late += await ticks_during(_query(data, page, threads), _TICK)
+            took.append(loop.time() - began)
     late.sort()
     figures = {"stall_p99_ms": 1_000 * _quantile(late, 0.99), "stall_max_ms": 1_000 * late[-1]}
     detail = {
@@ -61,9 +61,9 @@ async def measured(data: Shape, page: int, seconds: float, threads: int | None =
         "query_best_s": round(min(took), 3),
         "ticks": len(late),
         "tick_ms": 1_000 * _TICK,
-        "late_ms": {f"p{q:g}": round(1_000 * _quantile(late, q / 100), 2) for q in (50, 90, 99, 99.9)},
+        "late_ms": _quantiles(late),
+        "late_elsewhere_ms": _quantiles(sorted(elsewhere.late)),
         "first_query_worst_ms": round(1_000 * max(first), 2),
-        "idle_p99_ms": round(1_000 * _quantile(sorted(idle), 0.99), 2),
     }
     return Result("stall", figures, detail, {"late": late})
 
@@ -92,29 +92,9 @@ async def _query(data: Shape, page: int, threads: int | None) -> None:
             raise RuntimeError(f"incomplete: {answers.report}")
 
 
-async def _ticks_during(work: Coroutine[None, None, None]) -> list[float]:
-    """How late, in seconds, every tick was for as long as the work went on.
-
-    A loop that is held up for long misses ticks: those count too, each as late as it would have been.
-    """
-    loop, late = asyncio.get_running_loop(), []
-
-    async def tick() -> None:
-        while True:
-            due = loop.time() + _TICK
-            await asyncio.sleep(_TICK)
-            behind = max(0.0, loop.time() - due)
-            late.append(behind)
-            while (behind := behind - _TICK) > 0:
-                late.append(behind)
-
-    async with asyncio.TaskGroup() as group:
-        ticker = group.create_task(tick())
-        await work
-        await asyncio.sleep(2 * _TICK)
-        ticker.cancel()
-    return late
-
-
 def _quantile(ordered: list[float], share: float) -> float:
     return ordered[min(len(ordered), ceil(share * len(ordered))) - 1]
+
+
+def _quantiles(ordered: list[float]) -> dict[str, float]:
+    return {f"p{q:g}": round(1_000 * _quantile(ordered, q / 100), 2) for q in (50, 90, 99, 99.9)}

@@ -64,13 +64,14 @@ class Turns:
 
     async def __aenter__(self) -> None:
         await self._lock.acquire()
-        self._catch_up()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._catch_up()
-        self._lock.release()
+        try:
+            self._catch_up()
+        finally:
+            self._lock.release()
 
     def between(self, step: Callable[[], object]) -> None:
         """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
@@ -110,12 +111,13 @@ class Answers:
 
     @property
     def report(self) -> Report:
-        """How things stand; during a turn that a thread takes, how they stood before one of the last."""
+        """How things stand; while a thread takes a turn, how they stood before that."""
         if self._apart:
             self._watched = True
             return self._last_report
-        report = Report() if self._stages is None else self._stages.report()
-        return replace(report, stopped=report.stopped or self._why_broken_off)
+        if self._stages is not None:
+            self._last_report = self._stages.report()
+        return replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
 
     async def __aenter__(self) -> Self:
         if self._stages is not None:
@@ -123,8 +125,9 @@ class Answers:
         self._turns.join(self)
         try:
             await self._start()
-        except BaseException:
+        except BaseException as error:
             self._over.set()
+            self._break_off(f"failed: {error}")
             self._turns.leave(self)
             raise
         return self
@@ -176,12 +179,12 @@ class Answers:
             return await self._in_thread(self._stages.snapshot)
 
     async def _start(self) -> None:
+        self._visit = self._access.visit(self._deliver)
         async with self._turns:
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
             work = self._stages.start()
         self._last_report = self._stages.report()
-        self._visit = self._access.visit(partial(self._deliver, self._stages))
         self._obey(work)
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
@@ -192,8 +195,9 @@ class Answers:
     def _full(self) -> bool:
         return self._waiting_rows > _BUFFERED
 
-    def _deliver(self, stages: Stages, event: Event) -> None:
-        self._turns.between(partial(stages.admit, event))
+    def _deliver(self, event: Event) -> None:
+        if self._stages is not None:
+            self._turns.between(partial(self._stages.admit, event))
         self._stirred.set()
 
     async def _run(self, stages: Stages) -> None:

@@ -89,7 +89,10 @@ def _filled(value: Any, variables: Mapping[str, str], where: Where) -> Any:
     for name in _VARIABLE.findall(value):
         if name not in variables:
             known = ", ".join(sorted(variables)) or "none"
-            raise Complaint(where, f"variable {name!r} has no value: pass it to load() (given: {known})")
+            raise Complaint(
+                where,
+                f"variable {name!r} has no value: give it one, with --set or in load() (given: {known})",
+            )
     return _VARIABLE.sub(lambda m: variables[m[1]], value)
 
 

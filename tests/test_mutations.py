@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 
 import mediator.eddy.constraints as constraints
@@ -190,13 +189,6 @@ def _taken(patch: pytest.MonkeyPatch) -> None:
 def _selections(patch: pytest.MonkeyPatch) -> None:
     """Rows that fail a selection can be found all the same."""
     patch.setattr(AliasView, "visible", lambda self, limit, since=0: self.view.visible(limit, since))
-
-
-def _checks(patch: pytest.MonkeyPatch) -> None:
-    """Equal codes are taken for equal keys."""
-    patch.setattr(keys.Keys, "check", lambda self, at, stored, rows: None)
-    combine = keys.code_kernels.combine
-    patch.setattr(keys.code_kernels, "combine", lambda codes, more: (combine(codes, more), np.remainder(codes, 7, codes)))
 
 
 def _cross_product(patch: pytest.MonkeyPatch) -> None:

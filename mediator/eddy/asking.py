@@ -1,7 +1,7 @@
 """What has been asked of the access modules, what came of it, and what is still needed.
 
-Coverage is noted twice: in the query's view, which says what this query has been given, and in the SteM, which says what
-anybody may be given from it.
+Coverage is noted twice: in the query's view, which says what this query has been given, and in the SteM, which says
+what anybody may be given from it.
 """
 
 from __future__ import annotations
@@ -130,9 +130,11 @@ class Asking:
             for binding in event.bindings:
                 stem.promise(ask.bind_set, binding, Entry(Known.COMPLETE, event.at, until))
 
-    def overtaken(self, ask: int, ids: Rows) -> None:
-        """Rows came by an ask. If it is a scan: lookups by the declared key that these rows answer are called back."""
-        opened = self._open[ask]
+    def overtaken(self, event: Arrived) -> None:
+        """Rows came, and are built. If a scan sent them: lookups by the declared key that they answer are called
+        back."""
+        opened, ids = self._open[event.ask], event.landing.ids
+        assert ids is not None
         relation = self._run.views[opened.ask.relation].stem.relation
         key = tuple(sorted(relation.key))
         if opened.ask.bind_set or not key:

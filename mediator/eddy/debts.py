@@ -1,10 +1,10 @@
 """Before the end: is any row still owed a lookup?
 
-A row can stop on the way without having been looked up where it should have been: it was parked at a SteM whose provider
-it could not feed while the row that could had stopped elsewhere, or the provider it relied on failed. Such rows are still
-stored. So when nothing floats and nothing is under way, and something of the kind happened, the inputs of each provider
-are gone through once more, from the SteMs: combinations that no coverage entry answers, and that what has completely
-arrived does not rule out, are looked up now.
+A row can stop on the way without having been looked up where it should have been: it was parked at a SteM whose
+provider it could not feed while the row that could had stopped elsewhere, or the provider it relied on failed. Such
+rows are still stored. So when nothing floats and nothing is under way, and something of the kind happened, the inputs
+of each provider are gone through once more, from the SteMs: combinations that no coverage entry answers, and that what
+has completely arrived does not rule out, are looked up now.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from mediator.flow.events import Arrived, Command, Emit, Event, Exhausted, Faile
 from mediator.state.columns import as_ids
 from mediator.state.hands import Hands
 
+_MANY = 4_096  # rows that landed together; from here on indexes are brought up to date side by side
 ROOM = 1 << 17  # matches that one probe may bring before it is cut short
 
 
@@ -104,28 +105,41 @@ class Eddy:
 
     def _take_in(self) -> None:
         """Build what landed, all rows of a relation in one step, before the ends that came after them count."""
-        landed: dict[str, list[Rows]] = {}
+        landed: dict[str, list[Arrived]] = {}
         for event in self._inbox:
             if isinstance(event, Arrived):
                 relation = self.asking.relation_of(event.ask)
                 if relation is not None:
-                    ids = self.run.views[relation].stem.build(event.landing, self._clock())
-                    self.asking.overtaken(event.ask, ids)
-                    landed.setdefault(relation, []).append(ids)
+                    landed.setdefault(relation, []).append(event)
             else:
-                self._deliver(landed)
+                self._land(landed)
                 self._note(event)
         self._inbox.clear()
+        self._land(landed)
         for relation, ids in self.asking.delivered:
-            landed.setdefault(relation, []).append(ids)
+            self._deliver(relation, ids)
         self.asking.delivered.clear()
-        self._deliver(landed)
 
-    def _deliver(self, landed: dict[str, list[Rows]]) -> None:
-        for relation, parts in landed.items():
-            for batch in self.run.deliver(relation, _joined(parts)):
-                self._floating.push(batch)
+    def _land(self, landed: dict[str, list[Arrived]]) -> None:
+        if not landed:
+            return
+        rows = sum(e.landing.rows.num_rows for events in landed.values() for e in events)
+        parts = self._hands.each([partial(self._build, r, events) for r, events in landed.items()], rows)
+        if rows >= _MANY:
+            self._hands.each([i.extend for name in landed for i in self.run.views[name].stem.apart()], rows)
+        for (relation, events), ids in zip(landed.items(), parts, strict=True):
+            for event in events:
+                self.asking.overtaken(event)
+            self._deliver(relation, ids)
         landed.clear()
+
+    def _build(self, relation: str, events: list[Arrived]) -> Rows:
+        stem = self.run.views[relation].stem
+        return _joined([stem.build(e.landing, self._clock()) for e in events])
+
+    def _deliver(self, relation: str, ids: Rows) -> None:
+        for batch in self.run.deliver(relation, ids):
+            self._floating.push(batch)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, Exhausted):
@@ -140,7 +154,8 @@ class Eddy:
         probes = [(b, self._join(b.signature.spanned, d.alias)) for b, d in steps if isinstance(d, Probe)]
         for batch, join in probes:
             prepare(self.run, join, batch)
-        met = iter(self._hands.each([partial(self._timed_meet, join, batch) for batch, join in probes]))
+        rows = sum(len(batch) for batch, _ in probes)
+        met = iter(self._hands.each([partial(self._timed_meet, join, batch) for batch, join in probes], rows))
         for batch, where in steps:
             if isinstance(where, Probe):
                 found, seconds = next(met)

@@ -1,4 +1,5 @@
-"""Routing arrays: per signature the legal destinations, the chosen one first, followed for a while and then revisited."""
+"""Routing arrays: per signature the legal destinations, the chosen one first. A choice is followed for a while and then
+revisited."""
 
 from __future__ import annotations
 

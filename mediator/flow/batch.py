@@ -23,7 +23,6 @@ class Signature(NamedTuple):
     spanned: int
     passed: int = 0
     completing: int = -1
-    unbuilt: int = -1  # the alias whose rows were never built, and so must find everything themselves
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,7 +144,7 @@ class TextColumn:
         ids = as_ids(rows)
         offsets = np.empty(len(ids) + 1, np.int64)
         text_kernels.text_offsets(self.words.data, ids, offsets)
-        data = np.empty(int(offsets[-1]), np.uint8)
+        data = np.empty(int(offsets[-1]) + text_kernels.SPARE, np.uint8)
         text_kernels.to_text(self.words.data, self.heap.data, ids, offsets, data)
         large = pa.large_binary() if _is_bytes(self.type) else pa.large_string()
         buffers = [_bitmap(self._nulls.gather(rows)), pa.py_buffer(offsets), pa.py_buffer(data)]

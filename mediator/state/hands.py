@@ -8,6 +8,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+_WORTH = 4_096  # rows; below that, waking a thread takes longer than the work
+
 
 class Hands:
     """A fixed number of threads; the caller's own is one of them."""
@@ -16,9 +18,9 @@ class Hands:
         self.count = max(1, count)
         self._pool = ThreadPoolExecutor(self.count - 1, "mediator-hand") if self.count > 1 else None
 
-    def each(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Run the tasks, at the same time as far as the hands reach; their results in order."""
-        if self._pool is None or len(tasks) < 2:
+    def each(self, tasks: Sequence[Callable[[], T]], rows: int) -> list[T]:
+        """Run the tasks, at the same time if they have rows enough to be worth it; their results in order."""
+        if self._pool is None or len(tasks) < 2 or rows < _WORTH:
             return [task() for task in tasks]
         others = [self._pool.submit(task) for task in tasks[1:]]
         return [tasks[0](), *(o.result() for o in others)]

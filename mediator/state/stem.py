@@ -44,6 +44,10 @@ class SteM:
             self._indexes[fields] = Index(self.store, fields)
         return self._indexes[fields]
 
+    def apart(self) -> list[Index]:
+        """Indexes that may be brought up to date side by side: those that share no column."""
+        return [index for fields, index in self._indexes.items() if len(fields) == 1]
+
     def runs(self, field: str) -> SortedRuns:
         if field not in self._runs:
             self._runs[field] = SortedRuns(self.store, field)

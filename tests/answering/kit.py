@@ -95,8 +95,8 @@ def failures(report: Report) -> list[tuple[str, Failure]]:
     return [(r.relation, f) for r in report.relations for f in r.failures]
 
 
-def hurried(catalog: Catalog, **said: Any) -> Catalog:
-    """The same relations from sources that give up sooner, or whatever else is said of them."""
+def sources_with(catalog: Catalog, **said: Any) -> Catalog:
+    """The same relations from sources of which this is said."""
     return replace(catalog, sources={n: _with(s, said) for n, s in catalog.sources.items()})
 
 

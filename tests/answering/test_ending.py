@@ -13,7 +13,6 @@ from mediator.answering import Mediator, answer, answering
 from mediator.driver import Answers
 from mediator.errors import MediatorError, TypeMismatch
 from mediator.output.report import Report
-from mediator.state.hands import Hands
 from tests.answering.kit import all_of, ask, check_same, in_virtual_time, listed, mediating, of, rows, truth
 
 BUFFERED = 200_000
@@ -363,9 +362,31 @@ def test_cancelled_while_a_thread_takes_its_turn() -> None:
 
 def _busy(seconds: float) -> None:
     """Other threads get some of their work done."""
-    hands = Hands(1)
     for _ in range(int(seconds * 1_000)):
-        hands.each([lambda: sum(range(1_000))])
+        sum(range(1_000))
+
+
+def test_the_report_can_be_read_while_a_thread_takes_a_turn() -> None:
+    web = book_trade_web(3_000, book_page=100)
+
+    async def main() -> None:
+        async with mediating(web) as mediator:
+            sql = "SELECT b.isbn, o.shop FROM books b JOIN offers o USING (isbn), prizes p WHERE p.year < b.year"
+            async with mediator.answering(sql) as answers:
+                asked, apart = [], 0
+                async for _ in answers:
+                    for _ in range(20):
+                        apart += answers._apart
+                        report = answers.report
+                        asked.append(sum(r.asked for r in report.relations))
+                        assert not report.stopped
+                        await asyncio.sleep(0)
+                assert apart
+                assert asked == sorted(asked)
+                assert answers.report.complete
+                assert of(answers.report, "offers").asked > 1_000
+
+    in_virtual_time(main())
 
 
 # Broken

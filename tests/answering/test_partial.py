@@ -16,11 +16,11 @@ from tests.answering.kit import (
     ask,
     check_same,
     failures,
-    hurried,
     in_virtual_time,
     mediating,
     of,
     rows,
+    sources_with,
     truth,
 )
 from tests.answering.statements import BY_NAME, STATEMENTS, Statement
@@ -69,8 +69,6 @@ def _within(found: pa.Table, true: pa.Table) -> None:
     ],
 )
 def test_a_source_that_fails_for_good(endpoint: str, name: str, kind: FaultKind) -> None:
-    if (endpoint, kind) == ("prizes", "schema"):
-        pytest.xfail('fixtures/trade_sites.py: Laurels looks for `prize,`, but its header says `"prize",`')
     web = _web()
     web.behave(endpoint, Behaviour(latency=Fixed(0.01), faults=(Fault(kind, probability=1.0),)))
     found, report = _asked(web, BY_NAME[name].sql)
@@ -237,7 +235,7 @@ def test_half_of_all_lookups(statement: Statement) -> None:
     web = book_trade_web(SIZE, book_page=SIZE)
     for name in ("authors", "reviews", "holdings"):
         web.behave(name, Behaviour(faults=(Fault("error", status=NEVER, probability=0.4),)))
-    catalog = hurried(web.catalog, attempts=1)
+    catalog = sources_with(web.catalog, attempts=1)
     found, report = _asked(web, statement.sql, catalog)
     named: dict[str, set[tuple[object, ...]]] = {}
     for relation, failure in failures(report):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 from rich.cells import cell_len
@@ -15,7 +17,7 @@ def lines(*batches: pa.RecordBatch, width: int | None = None, colour: bool = Fal
     return b"".join(parts).decode().splitlines()
 
 
-def of(**columns: list[object]) -> pa.RecordBatch:
+def of(**columns: Sequence[object]) -> pa.RecordBatch:
     return pa.record_batch(columns)
 
 

@@ -61,7 +61,7 @@ def test_a_source_of_one_file_serves_relations_of_another(tmp_path: Path) -> Non
         (
             "${shop}",
             "${shoop}",
-            ":3: sources.shop.base: variable 'shoop' has no value: pass it to load() (given: shop)",
+            ":3: sources.shop.base: variable 'shoop' has no value: give it one, with --set or in load() (given: shop)",
         ),
         ("${shop}", "shop", ":3: sources.shop.base: String should match pattern"),
         ("    base: ${shop}/api\n", "", ":2: sources.shop: 'base' is missing: add it"),

@@ -3,8 +3,8 @@
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
 tried from a signature is tried once. Old visits weigh less than new ones.
 
-SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others rule
-out is then never asked for, and a call costs more than any probe.
+SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
+rule out is then never asked for, and a call costs more than any probe.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Chained indexes: each key has a chain of rows, from new to old; `following` names the next one, -1 the end.
 
-The newest row of a key is found in one of two ways. A direct index has a place for every code from `low` on. A hashed one
-has slots, probed one after another from the code's home: each holds 32 bits of the code's hash above the row's number
-plus one, so that other keys are passed over without a look at their rows. An empty slot is 0.
+The newest row of a key is found in one of two ways. A direct index has a place for every code from `low` on. A hashed
+one has slots, probed one after another from the code's home: each holds 32 bits of the code's hash above the row's
+number plus one, so that other keys are passed over without a look at their rows. An empty slot is 0.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mediator.state.kernels.codes import mixed
+from mediator.state.kernels.memory import read_word, write_word
 
 Words = NDArray[np.int64]
 Heap = NDArray[np.uint8]
@@ -18,7 +19,16 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 SHORT = 12
+SPARE = 12  # bytes that must be free behind gathered text
 _LENGTH = np.int64(0xFFFFFFFF)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _low_bytes(word: np.uint64, count: int) -> np.uint64:
+    """The first `count` bytes of a word, of at most eight."""
+    if count >= 8:
+        return word
+    return word & ((np.uint64(1) << np.uint64(8 * count)) - np.uint64(1))
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -55,10 +65,15 @@ def to_words(
     for i in range(count):
         at = offsets[first + i]
         size = offsets[first + i + 1] - at
-        prefix = _packed(data, at, min(size, 4))
+        if at + 12 <= len(data):
+            prefix = _low_bytes(read_word(data, at), min(size, 4))
+            more = _low_bytes(read_word(data, at + 4), size - 4) if size > 4 else np.uint64(0)
+        else:
+            prefix = _packed(data, at, min(size, 4))
+            more = _packed(data, at + 4, min(size, 12) - 4) if size > 4 else np.uint64(0)
         words[start + i, 0] = np.int64(np.uint64(size) | (prefix << np.uint64(32)))
         if size <= SHORT:
-            words[start + i, 1] = np.int64(_packed(data, at + 4, size - 4)) if size > 4 else 0
+            words[start + i, 1] = np.int64(more)
         else:
             words[start + i, 1] = used
             for k in range(size):
@@ -116,20 +131,16 @@ def text_offsets(words: Words, rows: Ids, offsets: NDArray[np.int64]) -> None:
 
 @njit(nogil=True, cache=True)
 def to_text(words: Words, heap: Heap, rows: Ids, offsets: NDArray[np.int64], data: Heap) -> None:
-    """Write the gathered strings one after another."""
+    """Write the gathered strings one after another, short ones always as twelve bytes: what is too much is the next
+    one's to write over. `data` must have room for that behind the last."""
     for i in range(len(rows)):
         row = rows[i]
         at = offsets[i]
         size = words[row, 0] & _LENGTH
         if size <= SHORT:
-            word = np.uint64(words[row, 0]) >> np.uint64(32)
-            for k in range(min(size, 4)):
-                data[at + k] = np.uint8(word & np.uint64(0xFF))
-                word >>= np.uint64(8)
-            word = np.uint64(words[row, 1])
-            for k in range(4, size):
-                data[at + k] = np.uint8(word & np.uint64(0xFF))
-                word >>= np.uint64(8)
+            more = np.uint64(words[row, 1])
+            write_word(data, at, (np.uint64(words[row, 0]) >> np.uint64(32)) | (more << np.uint64(32)))
+            write_word(data, at + 4, more)
         else:
             p = words[row, 1]
             for k in range(size):
