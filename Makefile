@@ -20,6 +20,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "Python cannot make virtual environments here: apt-get install python3-venv"; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[api,bench,dev]'
+	$(BIN)/python -c 'from mediator.state.warming import warm; warm()'
 	@touch $(STAMP)
 
 demo: setup ## start the scripted Deep Web, answer a query over it, print the completeness report

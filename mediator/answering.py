@@ -32,6 +32,7 @@ from mediator.query.parameters import Parameters
 from mediator.query.understand import understand
 from mediator.stages import Stages
 from mediator.state.hands import Hands
+from mediator.state.warming import warm
 
 T = TypeVar("T")
 
@@ -55,6 +56,7 @@ class Mediator:
         self._house: House | None = None
 
     async def __aenter__(self) -> Self:
+        await asyncio.to_thread(warm)
         await self._access.__aenter__()
         self._house = House(asyncio.get_running_loop().time, hands=Hands(self._threads))
         return self

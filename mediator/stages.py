@@ -273,5 +273,7 @@ def _cancels(commands: list[Command]) -> list[Ask | Cancel]:
 
 def _projected(eddy: Eddy, stage: BlockStage, batch: Batch, house: House) -> pa.RecordBatch:
     """The columns that the stages above need, read from the SteMs."""
-    columns = house.hands.each([partial(eddy.run.gather, batch, o.column) for o in stage.block.outputs], len(batch))
+    columns = house.hands.each(
+        [partial(eddy.run.gather, batch, o.column) for o in stage.block.outputs], len(batch)
+    )
     return pa.RecordBatch.from_arrays(columns, schema=stage.schema)

@@ -68,7 +68,9 @@ def _probe_completion(patch: pytest.MonkeyPatch) -> None:
             spanned = batch.signature.spanned
             for alias in range(len(self.run.aliases)):
                 if alias != where.alias and not spanned >> alias & 1:
-                    met = joining.meet(self.run, joining.Join.of(self.run.block, spanned, alias), batch, 10**6)
+                    met = joining.meet(
+                        self.run, joining.Join.of(self.run.block, spanned, alias), batch, 10**6
+                    )
                     if met.wider is not None:
                         self._floating.push(met.wider)
         return out
@@ -197,7 +199,11 @@ def _cross_product(patch: pytest.MonkeyPatch) -> None:
 
     def joined_only(spanned: int, missing: Any, graph: Any, chosen: Any) -> Any:
         near = [a for a in missing if graph.joined(spanned, a)]
-        return probes(spanned, near or missing[:1], graph, chosen) if near else ([], [constraints.Park(missing[0])])
+        return (
+            probes(spanned, near or missing[:1], graph, chosen)
+            if near
+            else ([], [constraints.Park(missing[0])])
+        )
 
     patch.setattr(constraints, "_probes", joined_only)
 

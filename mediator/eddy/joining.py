@@ -28,7 +28,9 @@ class Join:
     bounds: tuple[tuple[str, Column], ...]  # inequalities on one field: `ranged op column`
     ranged: str
     checks: tuple[Predicate, ...]  # what is still to be tested on each pair
-    single: bool  # the fields include the relation's declared key: a row that found a match has found them all
+    single: (
+        bool  # the fields include the relation's declared key: a row that found a match has found them all
+    )
 
     @classmethod
     def of(cls, block: Block, spanned: int, alias: int) -> Join:

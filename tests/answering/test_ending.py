@@ -184,6 +184,42 @@ def test_what_waits_for_a_resting_query_serves_the_others() -> None:
     in_virtual_time(main())
 
 
+def test_an_impatient_reader_loses_nothing() -> None:
+    web = book_trade_web(200, book_page=20)
+    web.behave("books", Behaviour(latency=Fixed(1.0), concurrency=1))
+
+    async def main() -> None:
+        found, waited = 0, 0
+        async with mediating(web) as mediator, mediator.answering("SELECT isbn FROM books") as answers:
+            while True:
+                try:
+                    async with asyncio.timeout(0.3):
+                        found += (await anext(answers)).num_rows
+                except TimeoutError:
+                    waited += 1
+                except StopAsyncIteration:
+                    break
+            assert answers.report.complete
+        assert found == 200
+        assert waited > 20
+
+    in_virtual_time(main())
+
+
+def test_two_readers_share_the_answers() -> None:
+    web = book_trade_web(200, book_page=20)
+    web.behave("books", Behaviour(latency=Fixed(1.0), concurrency=1))
+
+    async def main() -> None:
+        async with mediating(web) as mediator, mediator.answering("SELECT isbn FROM books") as answers:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(all_of(answers)) for _ in range(2)]
+            found = pa.concat_tables(task.result() for task in tasks)
+            check_same(found, truth(web.tables, "SELECT isbn FROM books"))
+
+    in_virtual_time(main())
+
+
 # Stopped
 
 

@@ -27,7 +27,9 @@ def _catalog(**methods: tuple[AccessMethod, ...]) -> Catalog:
     return Catalog(relations, {"site": Source("site")})
 
 
-def _laid_out(sql: str, catalog: Catalog) -> tuple[Block, tuple[tuple[Provider, ...], ...], tuple[Provider, ...]]:
+def _laid_out(
+    sql: str, catalog: Catalog
+) -> tuple[Block, tuple[tuple[Provider, ...], ...], tuple[Provider, ...]]:
     (stage,) = understand(sql, catalog).stages
     assert isinstance(stage, BlockStage)
     found = verdict(stage.block)

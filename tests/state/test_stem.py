@@ -53,7 +53,12 @@ def test_text_that_runs_together_is_not_equal() -> None:
     fields = (Field("a", pa.string()), Field("b", pa.string()))
     stem = SteM(Relation("t", fields, (INDEX_ON_A,)))
     schema = pa.schema([(f.name, f.type) for f in fields])
-    rows = [{"a": "x', 'y", "b": "z"}, {"a": "x", "b": "y', 'z"}, {"a": None, "b": "None"}, {"a": "None", "b": None}]
+    rows = [
+        {"a": "x', 'y", "b": "z"},
+        {"a": "x", "b": "y', 'z"},
+        {"a": None, "b": "None"},
+        {"a": "None", "b": None},
+    ]
     assert list(stem.build(Landing(pa.RecordBatch.from_pylist(rows, schema=schema)), 0.0)) == [0, 1, 2, 3]
 
 

@@ -1,0 +1,71 @@
+"""Loads every kernel before the first query needs it, and compiles those that this machine has not compiled yet.
+
+Otherwise the first turns of the first query would: some tenths of a second with the compiled kernels on disk, some
+seconds without.
+"""
+
+from __future__ import annotations
+
+import datetime
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mediator.state.index import Index, Visible
+from mediator.state.keys import Keys, Part, keys_of
+from mediator.state.rowstore import RowStore
+from mediator.state.sorted import SortedRuns
+
+Ids = NDArray[np.int32]
+
+_LONG = "longer than what two words can hold"
+_COLUMNS: dict[str, tuple[pa.DataType, list[object]]] = {
+    "close": (pa.int64(), [1, 1, None]),
+    "far": (pa.int64(), [1, 1 << 40, 1 << 50]),
+    "narrow": (pa.int32(), [1, 2, 3]),
+    "number": (pa.float64(), [0.5, None, 2.0]),
+    "flag": (pa.bool_(), [True, False, None]),
+    "day": (pa.date32(), [datetime.date(2020, 1, 1), None, datetime.date(2021, 1, 1)]),
+    "text": (pa.string(), ["short", _LONG, None]),
+}
+_KEYS = (("close",), ("narrow",), ("far",), ("text",), ("number",), ("close", "text"))
+
+
+@cache
+def warm() -> None:
+    """Run every kernel once, on a few rows of each kind of column. Only the first call does anything."""
+    for copies in (1, 2):  # keys with one row each, and with two
+        _run_all(_store(copies), np.array([2, 0, 1], np.int32))
+
+
+def _store(copies: int) -> RowStore:
+    store = RowStore(pa.schema([(name, type_) for name, (type_, _) in _COLUMNS.items()]))
+    arrays = [pa.array(values, type_) for type_, values in _COLUMNS.values()]
+    for _ in range(copies):
+        store.append(pa.RecordBatch.from_arrays(arrays, schema=store.schema))
+    return store
+
+
+def _run_all(store: RowStore, ids: Ids) -> None:
+    for rows in (range(store.n), ids):
+        for name in _COLUMNS:
+            store.gather(name, rows)
+        for fields in _KEYS:
+            _probe(store, fields, keys_of([Part(store.column(f).keyed(), rows) for f in fields]))
+    bounds = [("<=", np.array([1, 2], np.int64))]
+    for visible in _sights(store.n):
+        SortedRuns(store, "close").probe(bounds, np.array([False, True]), visible, 0, 10)
+
+
+def _probe(store: RowStore, fields: tuple[str, ...], keys: Keys) -> None:
+    index = Index(store, fields)
+    for visible in _sights(store.n):
+        for room in (1, 100):
+            index.probe(keys, visible, 0, 0, room)
+
+
+def _sights(count: int) -> tuple[Visible, Visible]:
+    """All rows, in the order of their ids and in another."""
+    return Visible(count), Visible(count, 0, np.arange(count, dtype=np.int32)[::-1].copy())
