@@ -133,8 +133,9 @@ class Asking:
     def overtaken(self, event: Arrived) -> None:
         """Rows came, and are built. If a scan sent them: lookups by the declared key that they answer are called
         back."""
-        opened, ids = self._open[event.ask], event.landing.ids
-        assert ids is not None
+        opened, ids = self._open.get(event.ask), event.landing.ids
+        if opened is None or ids is None:
+            return
         relation = self._run.views[opened.ask.relation].stem.relation
         key = tuple(sorted(relation.key))
         if opened.ask.bind_set or not key:
