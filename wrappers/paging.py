@@ -31,15 +31,14 @@ class NumberedPages(BaseModel):
         return self._numbered(request, self.first)
 
     def after(self, relation: str, request: Request, parsed: Parsed, most: int) -> tuple[Request, ...]:
-        """What this reply shows to be still needed. Raises `Endless` when that is more than `most` pages."""
+        """What this reply shows to be still needed. Of more than `most` pages no more than shows that there are."""
         here = int(next(value for name, value in request.query if name == self.param))
         if not self.total:
             return (self._numbered(request, here + 1),) if parsed.count else ()
         if here != self.first:
             return ()
-        total = self._total(relation, parsed)
-        if total > most:
-            raise Endless(f"{relation}: the site says that there are {total} pages, max_pages is {most}")
+        # The rows of this page were found, however many pages the site claims to have: who counts them comes later.
+        total = min(self._total(relation, parsed), most + 1)
         return tuple(self._numbered(request, n) for n in range(self.first + 1, self.first + total))
 
     def _total(self, relation: str, parsed: Parsed) -> int:

@@ -33,6 +33,7 @@ class Open:
 
     ask: Ask
     left: set[Binding]
+    scanning: bool  # a scan that has not ended: the SteM counts it
 
 
 @dataclass(slots=True)
@@ -125,7 +126,9 @@ class Asking:
         stem, ask = self._run.views[opened.ask.relation].stem, opened.ask
         if isinstance(event, Arrived):
             stem.receive(event.landing)
-        elif isinstance(event, Exhausted):
+            return
+        self._scanned(opened)
+        if isinstance(event, Exhausted):
             until = event.at + stem.relation.method(ask.method).fresh_for
             for binding in event.bindings:
                 stem.promise(ask.bind_set, binding, Entry(Known.COMPLETE, event.at, until))
@@ -226,7 +229,7 @@ class Asking:
         for binding in unknown:
             view.coverage.note(bind_set, binding, Entry(Known.ASKED))
         ask = Ask(next(self._numbers), relation, provider.method.name, bind_set, tuple(unknown))
-        self._open[ask.number] = Open(ask, set(unknown))
+        self._open[ask.number] = Open(ask, set(unknown), scanning=not bind_set)
         self.commands.append(ask)
         self.tallies[relation].asked += len(unknown)
         view.stem.scanning += not bind_set
@@ -252,8 +255,13 @@ class Asking:
         opened.left.difference_update(ended)
         if not opened.left and opened.ask.number in self._open:
             del self._open[opened.ask.number]
-            self._run.views[opened.ask.relation].stem.scanning -= not opened.ask.bind_set
+            self._scanned(opened)
         return ended
+
+    def _scanned(self, opened: Open) -> None:
+        """A scan brings no more rows, whether or not this query has taken that in."""
+        self._run.views[opened.ask.relation].stem.scanning -= opened.scanning
+        opened.scanning = False
 
     def _cancel(self, unwanted: Iterable[Open]) -> None:
         for opened in unwanted:

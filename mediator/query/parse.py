@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 import sqlglot
@@ -22,6 +23,7 @@ _VERBS = {
     "RESET", "ROLLBACK", "SET", "SHOW", "START", "SUMMARIZE", "TRUNCATE", "UNPIVOT", "UPDATE", "USE",
     "VACUUM",
 }  # fmt: skip
+_OPENINGS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
 def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
@@ -34,6 +36,11 @@ def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
     if verb is not None and verb[1].upper() in _VERBS:
         message = f"only SELECT is run here, not {verb[1].upper()}"
         raise Unsupported(message, sql=sql, position=verb.start(1))
+    if verb is not None and verb[1].upper() not in _OPENINGS:
+        near = difflib.get_close_matches(verb[1].upper(), _OPENINGS, n=1)
+        hint = f"did you mean {near[0]}?" if near else ""
+        message = f"a query begins with SELECT or WITH, not with {verb[1]!r}"
+        raise Unparsable(message, sql=sql, position=verb.start(1), hint=hint)
     marks = marked(sql)
     try:
         statements = [s for s in sqlglot.parse(marks.text, dialect="duckdb") if s is not None]

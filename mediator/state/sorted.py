@@ -6,6 +6,8 @@ number, as in DuckDB.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -36,7 +38,12 @@ class SortedRuns:
         self._runs: list[tuple[Values, Ids]] = []
 
     def probe(
-        self, bounds: list[tuple[str, Values]], nulls: Mask | None, visible: Visible, start: int, room: int
+        self,
+        bounds: Sequence[tuple[str, Values]],
+        nulls: Mask | None,
+        visible: Visible,
+        start: int,
+        room: int,
     ) -> Found:
         """Rows whose value v satisfies `v op bound` for each of the bounds; a NULL bound matches nothing.
 

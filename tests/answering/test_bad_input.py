@@ -95,9 +95,6 @@ def test_the_same_by_every_door(web: Web, sql: str, kind: type[QueryError]) -> N
     assert web.requests == 0
 
 
-@pytest.mark.xfail(
-    strict=True, reason="query/parse.py: the first word is taken for a column, title for its name"
-)
 def test_a_misspelt_first_word(web: Web) -> None:
     with pytest.raises(Unparsable, match="SELEC") as caught:
         answer("SELEC title FROM books", web.catalog)

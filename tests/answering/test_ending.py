@@ -53,11 +53,6 @@ def test_ten_million_rows_for_limit(sql: str) -> None:
     assert _quiet(web)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="wrappers/paging.py: NumberedPages.after raises Endless on a total over max_pages, and the rows of "
-    "the page that says so are lost; access.Pages lands a page's rows before it counts where they lead",
-)
 @pytest.mark.parametrize("size", [500, 10_000_000])
 def test_more_pages_than_allowed_for_limit(size: int) -> None:
     """A catalogue without end, or with a hundred thousand pages: the first one is enough."""

@@ -182,11 +182,6 @@ async def _rest(answers: Answers) -> None:
     assert answers._waiting_rows > 200_000
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="eddy/asking.py: SteM.scanning goes down only when the query that rests takes in its Failed; until then "
-    "Stems.of holds the bag to be under way, the next scan adds to what is left of it, and promises both",
-)
 def test_a_scan_that_failed_while_its_query_rested() -> None:
     """Whoever comes next must not add to what is left of it, for whoever comes after that."""
     web = book_trade_web(1_200, book_page=100)

@@ -22,7 +22,7 @@ BAD: list[tuple[str, type[QueryError], str, str | None]] = [
     ("SELECT FROM books", Unparsable, "without selection list", None),
     ("SELECT 'abc", Unparsable, "Missing '", None),
     ("SELECT * FROM books WHERE year = ? AND AND", Unparsable, "near 'AND'", "AND"),
-    ("SELEC title", Unparsable, "not a SELECT", "SELEC"),
+    ("SELEC title", Unparsable, "begins with SELECT", "SELEC"),
     ("SELECT " + "(" * 3000 + "1" + ")" * 3000, Unparsable, "nested too deeply", None),
     ("SELECT * FROM bokos", UnknownRelation, "did you mean books?", "bokos"),
     ("SELECT * FROM x.books", UnknownRelation, "no relation 'x.books'", None),
