@@ -4,7 +4,7 @@ revisited."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mediator.eddy.destinations import Destination
 from mediator.eddy.policy import Policy, Visit
@@ -17,6 +17,7 @@ class Route:
 
     array: list[Destination]
     left: int
+    tried: set[Destination] = field(default_factory=set)
 
 
 class Router:
@@ -39,7 +40,9 @@ class Router:
                 chosen = self._policy.choose(signature, route.array)
                 route.array.remove(chosen)
                 route.array.insert(0, chosen)
-                route.left = self._revisit
+                # The first try of a destination is one batch: it may turn out to be a bad one.
+                route.left = self._revisit if chosen in route.tried else 1
+                route.tried.add(chosen)
             route.left -= 1
         return route.array[0]
 

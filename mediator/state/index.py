@@ -128,7 +128,7 @@ class Index:
         n = 0
         while going:
             if n + going > size:
-                size = min(room, 2 * size)
+                size = min(room, 4 * size)
                 if n + going > size:
                     return None
                 out_at, out_rows = _longer(out_at, n, size), _longer(out_rows, n, size)
@@ -174,7 +174,7 @@ class Index:
         self._single = True
         if self._own is None and exact and places <= max(_SPARSE * self.n, _SMALL):
             # Keys that grow with time find room at the end, so that this stays rare.
-            self._head = np.full(2 * places, -1, np.int32)
+            self._head = np.full(places + max(places // 4, _SMALL), -1, np.int32)
             self._low, self._slots = low, None
             self._link_direct(mask, nulls, 0)
             return

@@ -186,22 +186,24 @@ def follow_all(
     out_rows: Ids,
     n: int,
 ) -> tuple[int, int]:
-    """One link of each of `count` chains: visible rows go to `out`, what follows stays in `at` and `rows`.
+    """`count` chains side by side, link by link, as long as all of a link fits: visible rows go to `out`.
 
-    Returns how many are out now, and how many chains go on.
+    Returns how many are out now, and how many chains go on; where those are is in `at` and `rows`.
     """
-    left = 0
-    for k in range(count):
-        i, row = at[k], rows[k]
-        p = position[row] if mapped else row
-        out_at[n] = i
-        out_rows[n] = row
-        n += (p < limit) & (p >= since)
-        after = following[row]
-        at[left] = i
-        rows[left] = after
-        left += after >= 0
-    return n, left
+    while 0 < count <= len(out_at) - n:
+        left = 0
+        for k in range(count):
+            i, row = at[k], rows[k]
+            p = position[row] if mapped else row
+            out_at[n] = i
+            out_rows[n] = row
+            n += (p < limit) & (p >= since)
+            after = following[row]
+            at[left] = i
+            rows[left] = after
+            left += after >= 0
+        count = left
+    return n, count
 
 
 @njit(nogil=True, cache=True)
