@@ -5,6 +5,7 @@ A rule whose absence nothing notices is either not needed or not tested.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ from mediator.state.view import AliasView, View
 from tests.any_route.search import Effort, Wrong, search
 
 Patch = Callable[[pytest.MonkeyPatch], None]
-SEEDS = range(600)
+SEEDS = range(1_000)
 
 
 def _watermark(patch: pytest.MonkeyPatch) -> None:
@@ -193,6 +194,28 @@ def _selections(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(AliasView, "visible", lambda self, limit, since=0: self.view.visible(limit, since))
 
 
+def _single_by_any_field(patch: pytest.MonkeyPatch) -> None:
+    """A row that found one match is taken to have found all, whether or not it was found by the key."""
+    join = joining.Join.of
+    patch.setattr(
+        joining.Join,
+        "of",
+        classmethod(
+            lambda cls, block, spanned, alias: dataclasses.replace(join(block, spanned, alias), single=True)
+        ),
+    )
+
+
+def _overtaken_by_any_row(patch: pytest.MonkeyPatch) -> None:
+    """A scan's rows call back every lookup, whether or not they answer it."""
+
+    def everything(self: Asking, relation: str, fields: Any, ids: Any) -> Any:
+        asked = [o for o in self._open.values() if o.ask.relation == relation and o.ask.bind_set == fields]
+        return {b for o in asked for b in o.left}
+
+    patch.setattr(Asking, "_asked_for", everything)
+
+
 def _cross_product(patch: pytest.MonkeyPatch) -> None:
     """Aliases that nothing joins are never brought together."""
     probes = constraints._probes
@@ -227,6 +250,8 @@ RULES: list[Patch] = [
     _views,
     _taken,
     _selections,
+    _single_by_any_field,
+    _overtaken_by_any_row,
     _cross_product,
 ]
 

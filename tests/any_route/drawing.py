@@ -35,8 +35,11 @@ class Case:
 
 def draw(seed: int) -> Case:
     random = Random(seed)
-    if random.random() < 0.15:
+    special = random.random()
+    if special < 0.15:
         return _ring(seed, random)
+    if special < 0.25:
+        return _hybrid(seed, random)
     deep = random.random() < 0.35
     relations, tables = {}, {}
     for number in range(random.randint(2, 5) if deep else random.randint(1, 4)):
@@ -59,7 +62,10 @@ def draw(seed: int) -> Case:
 def _ring(seed: int, random: Random) -> Case:
     """Four relations in a circle, two of which others feed: rows can come to wait for each other all around it."""
     domain = random.choice((2, 3))
-    scan, fields = AccessMethod("scan", "scan", (_MIRROR,), None), (Field("i0", pa.int64()), Field("i1", pa.int64()))
+    scan, fields = (
+        AccessMethod("scan", "scan", (_MIRROR,), None),
+        (Field("i0", pa.int64()), Field("i1", pa.int64())),
+    )
     index = AccessMethod("index", "index", (_MIRROR,), None, required=("i0",))
     fed = (scan, index) if random.random() < 0.4 else (index,)
     relations, tables = {}, {}
@@ -70,15 +76,53 @@ def _ring(seed: int, random: Random) -> Case:
         tables[name] = pa.Table.from_arrays(columns, schema=relation.schema)
     joins = "b.i0 = a.i0 AND c.i0 = a.i1 AND d.i0 = b.i1 AND d.i1 = c.i1"
     statement = f"SELECT a.i0, a.i1, b.i1 AS b, c.i1 AS c FROM t0 a, t1 b, t2 c, t3 d WHERE {joins}"
-    down = frozenset([("t1", "scan")]) if len(fed) > 1 and random.random() < 0.7 else frozenset[tuple[str, str]]()
+    down = (
+        frozenset([("t1", "scan")])
+        if len(fed) > 1 and random.random() < 0.7
+        else frozenset[tuple[str, str]]()
+    )
     return Case(seed, Catalog(relations, {"site": Source("site")}), tables, (statement,), 0.0, down, 0.0)
+
+
+def _hybrid(seed: int, random: Random) -> Case:
+    """A relation with a key, a scan, and an index on the key, so that a scan may overtake lookups; and one without."""
+    fields = (Field("i0", pa.int64()), Field("i1", pa.int64()))
+    scan = AccessMethod("scan", "scan", (_MIRROR,), None)
+    index = AccessMethod("index", "index", (_MIRROR,), None, required=("i0",))
+    other = AccessMethod("other index", "index", (_MIRROR,), None, required=("i1",))
+    count, domain = random.choice((3, 8)), random.choice((4, 10))
+    relations = {
+        "t0": Relation("t0", fields, (scan,)),
+        "t1": Relation("t1", fields, (scan, index), ("i0",)),
+        "t2": Relation("t2", fields, (index, other), ("i0",)),
+    }
+    tables = {}
+    for name, relation in relations.items():
+        keys = (
+            random.sample(range(domain), min(count, domain))
+            if relation.key
+            else random.choices(range(domain), k=8)
+        )
+        columns = [pa.array(keys, pa.int64()), pa.array([random.randrange(domain) for _ in keys], pa.int64())]
+        tables[name] = pa.Table.from_arrays(columns, schema=relation.schema)
+    statements = (
+        "SELECT a.i1, b.i0 AS b, b.i1 AS c FROM t0 a, t1 b WHERE a.i0 = b.i0",
+        "SELECT a.i1, b.i0 AS b, c.i0 AS c FROM t0 a, t1 b, t2 c WHERE a.i0 = b.i0 AND b.i1 = c.i1",
+        "SELECT a.i1, b.i0 AS b, c.i1 AS c FROM t1 a, t1 b, t0 c WHERE a.i1 = b.i0 AND c.i0 = a.i0",
+        "SELECT a.i1, b.i0 AS b, c.i0 AS c FROM t0 a, t2 b, t2 c WHERE a.i0 = b.i0 AND a.i1 = c.i1",
+    )
+    down = frozenset([("t1", "scan")]) if random.random() < 0.6 else frozenset[tuple[str, str]]()
+    catalog = Catalog(relations, {"site": Source("site")})
+    return Case(seed, catalog, tables, (random.choice(statements),), 0.0, down, 0.0)
 
 
 def _deep_relation(random: Random, name: str, number: int) -> tuple[Relation, pa.Table]:
     """Integers only, few of them, and mostly behind an index: who provides what is the question here."""
     fields = tuple(Field(f"i{n}", pa.int64()) for n in range(random.choice((2, 3, 3))))
     scan = AccessMethod("scan", "scan", (_MIRROR,), None)
-    style = "scan" if number == 0 else random.choice(("scan", "index", "index", "index", "both", "pair", "two"))
+    style = (
+        "scan" if number == 0 else random.choice(("scan", "index", "index", "index", "both", "pair", "two"))
+    )
     methods = {
         "scan": lambda: (scan,),
         "index": lambda: (_index(random, "index", fields, 1),),
