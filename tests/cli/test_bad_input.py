@@ -22,7 +22,7 @@ def refused(*arguments: str, input: str | None = None) -> str:
 @pytest.mark.parametrize(
     ("sql", "said", "under"),
     [
-        ("SELEC title FROM books", "error: ", "FROM"),
+        ("SELEC title FROM books", "did you mean SELECT?", "SELEC"),
         ("SELECT title FROM bocks", "there is no relation 'bocks'", "bocks"),
         ("SELECT titel FROM books", "there is no column 'titel'", "titel"),
         ("SELECT title + 1 FROM books", "types", "+ 1"),
