@@ -46,4 +46,4 @@ class Limiter(Throttler):
 
     async def acquire(self) -> None:
         """Would queue without regard to urgency: a gate asks `ready_at` and `take`s instead."""
-        raise NotImplementedError
+        raise TypeError("a gate's limiter is not waited for: ask ready_at, then take")

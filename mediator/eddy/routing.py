@@ -52,6 +52,3 @@ class Router:
     def forget(self) -> None:
         """What is legal has changed."""
         self._routes.clear()
-
-    def arrays(self) -> dict[Signature, tuple[Destination, ...]]:
-        return {signature: tuple(route.array) for signature, route in self._routes.items()}

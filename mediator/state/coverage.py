@@ -71,9 +71,6 @@ class Coverage:
         """Whether everything has arrived."""
         return self.known((), ()) == Known.COMPLETE
 
-    def bind_sets(self) -> list[BindSet]:
-        return list(self._sets)
-
     def entries(self) -> Iterator[tuple[BindSet, Binding, Entry]]:
         for bind_set, entries in self._sets.items():
             for binding, entry in entries.items():

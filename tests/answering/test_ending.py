@@ -489,6 +489,8 @@ def test_an_abandoned_sort_is_not_done() -> None:
             await asyncio.sleep(3)
 
     in_virtual_time(main())
+    assert web.counters["books"].requests > 1, "there was something to sort"
+    assert _quiet(web)
 
 
 # Misused

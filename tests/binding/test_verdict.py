@@ -219,7 +219,8 @@ def test_what_a_subquery_needs_is_bound_by_the_query_around_it() -> None:
 def test_bindings_reach_into_every_kind_of_query(sql: str) -> None:
     for stage in understand(sql, TRADE).stages:
         if isinstance(stage, BlockStage):
-            verdict(stage.block, sql, TRADE)
+            found = verdict(stage.block, sql, TRADE)
+            assert [p.alias for p in found.chosen] == [a.number for a in stage.block.aliases]
 
 
 def test_nothing_is_needed_where_nothing_can_match() -> None:
