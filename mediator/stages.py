@@ -18,7 +18,7 @@ from mediator.assembly import House, Settings, assemble
 from mediator.binding.model import Verdict
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.floating import Floating
-from mediator.flow.batch import Batch
+from mediator.flow.batch import Batch, coalesced
 from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing, Tick
 from mediator.output.finish import Finisher, finisher
 from mediator.output.report import Report, merged
@@ -172,10 +172,11 @@ class Stages:
         eddy, stage = running.eddy, running.stage
         assert eddy is not None
         assert isinstance(stage, BlockStage)
+        emitted = [c.batch for c in commands if isinstance(c, Emit)]
+        for answers in _projected(eddy, stage, coalesced(emitted, eddy.run.largest_batch), self._house):
+            self._give(running, answers)
         for command in commands:
             match command:
-                case Emit(batch):
-                    self._give(running, _projected(eddy, stage, batch, self._house))
                 case Ask() if running.ended:
                     pass  # what it gave just now was enough for those who read it
                 case Ask():
@@ -271,9 +272,10 @@ def _cancels(commands: list[Command]) -> list[Ask | Cancel]:
     return [c for c in commands if isinstance(c, Cancel)]
 
 
-def _projected(eddy: Eddy, stage: BlockStage, batch: Batch, house: House) -> pa.RecordBatch:
+def _projected(eddy: Eddy, stage: BlockStage, batches: list[Batch], house: House) -> Iterator[pa.RecordBatch]:
     """The columns that the stages above need, read from the SteMs."""
-    columns = house.hands.each(
-        [partial(eddy.run.gather, batch, o.column) for o in stage.block.outputs], len(batch)
-    )
-    return pa.RecordBatch.from_arrays(columns, schema=stage.schema)
+    tasks = [partial(eddy.run.gather, b, o.column) for b in batches for o in stage.block.outputs]
+    columns = house.hands.each(tasks, sum(map(len, batches)))
+    width = len(stage.block.outputs)
+    for start in range(0, len(columns), width):
+        yield pa.RecordBatch.from_arrays(columns[start : start + width], schema=stage.schema)

@@ -87,9 +87,7 @@ class Asking:
         view, chosen = self._run.view(provider.alias), self.chosen[provider.alias]
         keys = self._keys(batch, provider)
         states = view.coverage.states(provider.bind_set, keys)
-        wanted = states == Known.NOTHING
-        if keys.valid is not None:
-            wanted &= keys.valid
+        wanted = (states == Known.NOTHING) & keys.whole()
         if wanted.any():
             bindings = self._bindings(batch.take(_firsts(keys, wanted)), provider)
             self._request(view.stem.relation.name, provider, bindings)
@@ -114,8 +112,7 @@ class Asking:
             doubtful &= states != Known.COMPLETE
             if provider.bind_set == chosen.bind_set:
                 doubtful &= states != Known.FAILED
-            if keys.valid is not None:
-                doubtful &= keys.valid  # what is fed from a NULL joins with nothing
+            doubtful &= keys.whole()  # what is fed from a NULL joins with nothing
         return doubtful if doubtful.any() else None
 
     def share(self, event: Event) -> None:
@@ -364,5 +361,5 @@ def _firsts(keys: Keys, wanted: Mask) -> NDArray[np.int64]:
     positions = np.flatnonzero(wanted)
     if not keys.exact:
         return positions
-    _, first = np.unique(keys.codes[positions], return_index=True)
+    _, first = np.unique(keys.codes()[positions], return_index=True)
     return positions[np.sort(first)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import count, pairwise
+from itertools import count
 
 import numpy as np
 
@@ -24,9 +24,8 @@ from mediator.eddy.joining import Join, Met, meet, prepare
 from mediator.eddy.policy import Policy, Visit
 from mediator.eddy.routing import Router
 from mediator.eddy.run import Run
-from mediator.flow.batch import Batch, Rows, Signature
+from mediator.flow.batch import Batch, Rows, Signature, joined
 from mediator.flow.events import Arrived, Command, Emit, Event, Exhausted, Failed
-from mediator.state.columns import as_ids
 from mediator.state.hands import Hands
 
 _MANY = 4_096  # rows that landed together; from here on indexes are brought up to date side by side
@@ -79,9 +78,10 @@ class Eddy:
         """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done."""
         self._take_in()
         while hops > 0 and self._floating and not self.finished:
-            some = [self._floating.pop() for _ in range(min(hops, self._hands.count, len(self._floating)))]
-            self._hop(some)
+            some = [self._floating.pop() for _ in range(min(hops, self._hands.reach, len(self._floating)))]
             hops -= len(some)
+            size = self._hands.share(sum(map(len, some)))
+            self._hop([part for batch in some for part in batch.parts(size)])
         if not self.finished and not self._floating and not self.asking.delivered:
             self._rest()
         return self._drain()
@@ -135,7 +135,7 @@ class Eddy:
 
     def _build(self, relation: str, events: list[Arrived]) -> Rows:
         stem = self.run.views[relation].stem
-        return _joined([stem.build(e.landing, self._clock()) for e in events])
+        return joined([stem.build(e.landing, self._clock()) for e in events])
 
     def _deliver(self, relation: str, ids: Rows) -> None:
         for batch in self.run.deliver(relation, ids):
@@ -252,13 +252,3 @@ class Eddy:
         self._out = []
         self.asking.commands = []
         return commands
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    """The ids of several landings as one vector; a range where they follow one another."""
-    if len(parts) == 1:
-        return parts[0]
-    runs = [p for p in parts if isinstance(p, range)]
-    if len(runs) == len(parts) and all(a.stop == b.start for a, b in pairwise(runs)):
-        return range(runs[0].start, runs[-1].stop)
-    return np.concatenate([as_ids(p) for p in parts])

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mediator.eddy.run import Run
-from mediator.flow.batch import Batch, Signature, taken
+from mediator.flow.batch import Batch, Signature, as_ids, taken
 from mediator.query.model import ROW_ID, Block, Column, Predicate
-from mediator.state.columns import FixedColumn, as_ids
+from mediator.state.columns import FixedColumn
 from mediator.state.index import Found, Visible
 from mediator.state.keys import Keys, Part, keys_of
 from mediator.state.sorted import MIRRORED, sortable
@@ -68,7 +68,9 @@ def prepare(run: Run, join: Join, batch: Batch) -> None:
     """Bring up to date what the probe will read, so that several may read at once."""
     for source in (*join.sources, *(c for p in join.checks for c in p.reads)):
         if source.field != ROW_ID:
-            run.view(source.alias).stem.store.column(source.field).keyed().codes()
+            column = run.view(source.alias).stem.store.column(source.field)
+            if source in join.sources:
+                column.keyed().settle(alone=len(join.sources) == 1)
     view = run.aliases[join.alias]
     view.visible(batch.seen[join.alias])
     if join.fields:

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mediator.flow.batch import Batch, Rows, Signature, taken
+from mediator.flow.batch import Batch, Rows, Signature, as_ids, taken
 from mediator.query.model import ROW_ID, Block, Column, Predicate
-from mediator.state.columns import as_ids
 from mediator.state.stem import SteM
 from mediator.state.view import AliasView, View
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -49,8 +51,50 @@ class Batch:
         rows = tuple(None if r is None else taken(r, positions) for r in self.rows)
         return Batch(self.signature, rows, self.seen)
 
+    def parts(self, size: int) -> list[Batch]:
+        """The batch in pieces of about equal size, none larger than this."""
+        count = -(-len(self) // size)
+        if count < 2:
+            return [self]
+        ends = [len(self) * k // count for k in range(count + 1)]
+        parts = [replace(self.take(slice(a, b)), cut=self.cut) for a, b in pairwise(ends)]
+        parts[0] = replace(parts[0], taken=self.taken)
+        return parts
+
     def signed(self, signature: Signature) -> Batch:
         return Batch(signature, self.rows, self.seen)
+
+
+def as_ids(rows: Rows) -> NDArray[np.int32]:
+    return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The ids of several vectors as one; a range where they follow one another."""
+    if len(parts) == 1:
+        return parts[0]
+    runs = [p for p in parts if isinstance(p, range)]
+    if len(runs) == len(parts) and all(a.stop == b.start for a, b in pairwise(runs)):
+        return range(runs[0].start, runs[-1].stop)
+    return np.concatenate([as_ids(p) for p in parts])
+
+
+def coalesced(batches: Iterable[Batch], most: int) -> list[Batch]:
+    """Batches of one signature put together, one after the other, as long as no more than `most` rows are."""
+    heaps: list[list[Batch]] = []
+    rows = most
+    for batch in batches:
+        rows += len(batch)
+        if rows > most:
+            heaps.append([])
+            rows = len(batch)
+        heaps[-1].append(batch)
+    return [heap[0] if len(heap) == 1 else _one(heap) for heap in heaps]
+
+
+def _one(batches: Sequence[Batch]) -> Batch:
+    vectors = [[r for r in of if r is not None] for of in zip(*(b.rows for b in batches), strict=True)]
+    return Batch(batches[0].signature, tuple(joined(v) if v else None for v in vectors), batches[0].seen)
 
 
 def taken(rows: Rows, positions: Positions) -> Rows:

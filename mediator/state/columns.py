@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mediator.flow.batch import Rows
+from mediator.flow.batch import Rows, as_ids
 from mediator.state.growable import Growable
 from mediator.state.kernels import codes as code_kernels
 from mediator.state.kernels import text as text_kernels
+from mediator.state.memory import SLABS
 
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -34,6 +35,10 @@ class Keyed(Protocol):
         ...
 
     def codes(self) -> Codes: ...
+
+    def settle(self, alone: bool) -> None:
+        """Do now what a probe with this column's values, `alone` or beside others', would do first."""
+        ...
 
     def same(self, at: Ids, other: Keyed, rows: Ids, out: Mask) -> None:
         """Clear `out` where this column's rows `at` differ from the other's `rows`."""
@@ -59,10 +64,6 @@ def column_of(type_: pa.DataType) -> StoreColumn:
     return OtherColumn(type_)
 
 
-def as_ids(rows: Rows) -> Ids:
-    return np.arange(rows.start, rows.stop, dtype=np.int32) if isinstance(rows, range) else rows
-
-
 class FixedColumn:
     """Values of a fixed width, kept as a NumPy array that grows."""
 
@@ -81,10 +82,9 @@ class FixedColumn:
     def gather(self, rows: Rows) -> pa.Array:
         values = self._values.used
         if isinstance(rows, range):
-            picked = values[rows.start : rows.stop].copy()
-        else:
-            picked = np.empty(len(rows), values.dtype)
-            code_kernels.gather(values, rows, picked)
+            return _array(self.type, values[rows.start : rows.stop], self._nulls.gather(rows))
+        picked = SLABS.empty(len(rows), values.dtype)
+        code_kernels.gather(values, rows, picked)
         return _array(self.type, picked, self._nulls.gather(rows))
 
     def numbers(self, rows: Rows) -> tuple[NDArray[np.generic], Mask | None]:
@@ -113,6 +113,9 @@ class FixedColumn:
             self._codes.extend(codes)
         return self._codes.used
 
+    def settle(self, alone: bool) -> None:
+        self.codes()
+
     def same(self, at: Ids, other: Keyed, rows: Ids, out: Mask) -> None:
         code_kernels.same_codes(self.codes(), at, other.codes(), rows, out)
 
@@ -124,27 +127,30 @@ class TextColumn:
 
     def __init__(self, type_: pa.DataType) -> None:
         self.type = type_
-        self.words: Growable[np.int64] = Growable(np.int64, width=2)
+        self.words: Growable[np.int64] = Growable(np.int64)
         self.heap: Growable[np.uint8] = Growable(np.uint8)
         self._nulls = _Nulls()
         self._codes: Growable[np.int64] = Growable(np.int64)
 
     def append(self, values: pa.Array) -> None:
-        self._nulls.append(values, self.words.n)
+        count, start = len(values), self._rows
+        self._nulls.append(values, start)
         offsets, data = _text_buffers(values)
-        count, start = len(values), self.words.n
-        self.words.reserve(start + count)
+        self.words.grow(2 * (start + count))
         self.heap.reserve(self.heap.n + text_kernels.long_bytes(offsets, 0, count))
         self.heap.n = text_kernels.to_words(
             offsets, data, 0, count, self.words.data, start, self.heap.data, self.heap.n
         )
-        self.words.n = start + count
+
+    @property
+    def _rows(self) -> int:
+        return self.words.n // 2
 
     def gather(self, rows: Rows) -> pa.Array:
         ids = as_ids(rows)
-        offsets = np.empty(len(ids) + 1, np.int64)
+        offsets = SLABS.empty(len(ids) + 1, np.int64)
         text_kernels.text_offsets(self.words.data, ids, offsets)
-        data = np.empty(int(offsets[-1]) + text_kernels.SPARE, np.uint8)
+        data = SLABS.empty(int(offsets[-1]) + text_kernels.SPARE, np.uint8)
         text_kernels.to_text(self.words.data, self.heap.data, ids, offsets, data)
         large = pa.large_binary() if _is_bytes(self.type) else pa.large_string()
         buffers = [_bitmap(self._nulls.gather(rows)), pa.py_buffer(offsets), pa.py_buffer(data)]
@@ -162,12 +168,16 @@ class TextColumn:
         return self._nulls.valid
 
     def codes(self) -> Codes:
-        start, stop = self._codes.n, self.words.n
+        start, stop = self._codes.n, self._rows
         if start < stop:
             fresh = np.empty(stop - start, np.int64)
             text_kernels.hash_words(self.words.data, self.heap.data, start, stop, fresh)
             self._codes.extend(fresh)
         return self._codes.used
+
+    def settle(self, alone: bool) -> None:
+        if not alone:  # a single string is compared itself
+            self.codes()
 
     def same(self, at: Ids, other: Keyed, rows: Ids, out: Mask) -> None:
         assert isinstance(other, TextColumn)

@@ -1,40 +1,42 @@
-"""Arrays that grow by doubling, and by more once they are large: memory that was never touched costs nothing."""
+"""Arrays that grow by doubling, and by far more once they are large: memory that was never touched costs nothing."""
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from mediator.state.memory import LARGE, zeros
+
 T = TypeVar("T", bound=np.generic)
 
 _LEAST = 64
-_LARGE = 1 << 20
+_AHEAD = 16
 
 
 class Growable(Generic[T]):
-    """A one- or two-dimensional array whose first `n` entries are in use."""
+    """An array whose first `n` entries are in use."""
 
-    __slots__ = ("data", "fill", "n")
+    __slots__ = ("_fill", "data", "n")
 
-    def __init__(self, dtype: DTypeLike, width: int = 0, fill: int | None = None) -> None:
-        shape = (0, width) if width else (0,)
-        self.data: NDArray[T] = np.empty(shape, dtype)
-        self.fill = fill
+    def __init__(self, dtype: DTypeLike, fill: int = 0) -> None:
+        self.data: NDArray[T] = np.empty(0, dtype)
+        self._fill = fill
         self.n = 0
 
     def reserve(self, total: int) -> None:
-        """Make room for `total` entries in all; new room holds `fill`, if there is one."""
+        """Make room for `total` entries in all."""
         if total <= len(self.data):
             return
-        factor = 4 if self.fill is None and self.data.nbytes > _LARGE else 2
-        room = max(total, factor * len(self.data), _LEAST)
-        data = np.empty((room, *self.data.shape[1:]), self.data.dtype)
+        room = max(total, 2 * len(self.data), _LEAST)
+        dtype = self.data.dtype
+        try:
+            data = zeros(room if room * dtype.itemsize < LARGE else _AHEAD * room, dtype)
+        except MemoryError:  # the system lends no memory that it does not have
+            data = zeros(room, dtype)
         data[: self.n] = self.data[: self.n]
-        if self.fill is not None:
-            data[self.n :] = self.fill
-        self.data = data
+        self.data = cast("NDArray[T]", data)
 
     def extend(self, values: NDArray[T]) -> None:
         stop = self.n + len(values)
@@ -43,9 +45,12 @@ class Growable(Generic[T]):
         self.n = stop
 
     def grow(self, total: int) -> None:
-        """Take `total` entries into use; those not written yet hold `fill`."""
-        self.reserve(total)
-        self.n = max(self.n, total)
+        """Take `total` entries into use; those not written yet hold the fill."""
+        if total > self.n:
+            self.reserve(total)
+            if self._fill:
+                self.data[self.n : total] = self._fill
+            self.n = total
 
     @property
     def used(self) -> NDArray[T]:

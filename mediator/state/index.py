@@ -1,7 +1,7 @@
 """An index over key columns of a row store: which rows have this key?
 
-Built lazily, for rows added since it was last asked. As long as the keys are one exact column of close numbers it is
-direct (a key is a place); past that it is hashed. Rows with a NULL in the key are not in it.
+Built lazily, for rows added since it was last asked. As long as the keys are one exact column of close numbers it has a
+place for each; past that it is hashed. Rows with a NULL in the key are not in it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mediator.state.columns import Keyed
+from mediator.state.columns import Keyed, TextColumn
 from mediator.state.growable import Growable
-from mediator.state.kernels import chains
+from mediator.state.kernels import chains, direct
 from mediator.state.kernels import codes as code_kernels
-from mediator.state.keys import NO_MASK, Keys
+from mediator.state.keys import NO_IDS, Keys
+from mediator.state.places import Direct, Hashed, Places, Sight, Stored, Texts
 from mediator.state.rowstore import RowStore
 
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
-_NO_IDS: Ids = np.zeros(0, np.int32)
 # A direct index may have this many places per row, and always this many in all.
-_SPARSE = 8
+_SPARSE = 16
 _SMALL = 1 << 12
+_LEAST = np.iinfo(np.int64).min
+_ALL: Sight = (NO_IDS, False, 0, np.iinfo(np.int32).max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,12 @@ class Visible:
     limit: int
     since: int = 0
     position: Ids | None = None
+
+    @property
+    def sight(self) -> Sight:
+        if self.position is None:
+            return NO_IDS, False, self.since, self.limit
+        return self.position, True, self.since, self.limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +63,11 @@ class Index:
         self._store = store
         self.fields = fields
         self.n = 0  # rows taken in
+        self._places: Places = Direct(0, 0)
         self._following: Growable[np.int32] = Growable(np.int32)
-        self._codes: Codes = np.empty(0, np.int64)
-        self._own: Growable[np.int64] | None = Growable(np.int64) if len(fields) > 1 else None
         self._single = True  # no key has two rows
-        self._head = _NO_IDS  # of a direct index, with a place for each code from `low` on
-        self._low = 0
-        self._slots: NDArray[np.uint64] | None = None  # of a hashed one
-        self._shift = np.uint64(0)
-        self._keys = 0
-
-    def columns(self) -> list[Keyed]:
-        return [self._store.column(f).keyed() for f in self.fields]
+        self._together = _Together() if len(fields) > 1 else None
+        self._stored = Stored(None, np.zeros(0, np.int64), None)
 
     def probe(self, keys: Keys, visible: Visible, start: int, taken: int, room: int) -> Found:
         """Matches of keys[start:], at most `room` of them; the first key has had `taken` already.
@@ -75,54 +76,63 @@ class Index:
         """
         self.extend()
         stop = min(len(keys), start + room)
-        at, rows = self._newest(keys, start, stop)
         found = None
         if not taken and stop == len(keys):
-            found = self._all(at, rows, visible, stop, room)
+            found = self._all(keys, visible, start, room)
         if found is None:
-            found = self._in_turn(*self._newest(keys, start, stop), visible, stop, taken, room)
-        equal = keys.check(found.at, self.columns(), found.rows)
-        if equal is not None and not equal.all():
-            return Found(found.at[equal], found.rows[equal], found.next, found.taken)
-        return found
+            found = self._in_turn(keys, visible, start, stop, taken, room)
+        if self._together is None:
+            return found
+        equal = keys.check(found.at, self._columns(), found.rows)
+        return found if equal.all() else Found(found.at[equal], found.rows[equal], found.next, found.taken)
 
     def extend(self) -> None:
         """Take in the rows added since; link them onto their chains, or link all anew where they do not fit."""
         if self.n == self._store.n:
             return
-        start, stop = self.n, self._store.n
-        columns = self.columns()
-        codes, valid = self._key_codes(columns, start, stop), _all_valid(columns)
-        mask, nulls = (NO_MASK, False) if valid is None else (valid, True)
-        self._codes = codes
-        self._following.grow(stop)
-        self.n = stop
-        if self._slots is not None and 2 * (self._keys + stop - start) <= len(self._slots):
-            self._link_hashed(mask, nulls, start)
-        elif self._slots is None and self._has_places(*chains.bounds(codes, mask, nulls, start, stop)):
-            self._link_direct(mask, nulls, start)
-        else:
-            self._link_anew(mask, nulls, columns[0].exact)
+        start, self.n = self.n, self._store.n
+        stored = self._stored = self._read()
+        self._following.grow(self.n)
+        if stored.column is not None and not start:
+            self._places = Texts(self.n)
+        done, again = self._places.link(self._following.data, stored, start, self.n)
+        self._single &= not again
+        if done < self.n:
+            self._link_anew(stored)
 
-    def _newest(self, keys: Keys, start: int, stop: int) -> tuple[Ids, Ids]:
-        """For each key that has any row, the newest."""
-        valid, nulls = (NO_MASK, False) if keys.valid is None else (keys.valid, True)
-        at, rows = np.empty(stop - start, np.int32), np.empty(stop - start, np.int32)
-        if self._slots is None:
-            n = chains.find_direct(self._head, self._low, keys.codes, valid, nulls, start, stop, at, rows)
-        else:
-            n = chains.find_hashed(
-                self._slots, self._codes, self._shift, keys.codes, valid, nulls, start, stop, at, rows
-            )
-        return at[:n], rows[:n]
+    def _columns(self) -> list[Keyed]:
+        return [self._store.column(f).keyed() for f in self.fields]
 
-    def _all(self, at: Ids, rows: Ids, visible: Visible, stop: int, room: int) -> Found | None:
-        """Every row of these chains, link by link; none if they outgrow the room."""
-        position, mapped = _places(visible)
-        since, limit, going = visible.since, visible.limit, len(at)
+    def _read(self) -> Stored:
+        columns = self._columns()
+        if self._together is not None:
+            self._together.extend(columns, self.n)
+            return Stored(None, self._together.codes.used, self._together.valid.used)
+        (column,) = columns
+        if isinstance(column, TextColumn):
+            return Stored(column, self._stored.codes, column.valid)
+        return Stored(None, column.codes(), column.valid)
+
+    def _link_anew(self, stored: Stored) -> None:
+        """Every row, old ones first, so that chains keep their order: directly if that takes no more room."""
+        low, high = direct.bounds(stored.codes, *stored.mask, self.n)
+        places = high - low + 1
+        if self._together is None and places <= max(_SPARSE * self.n, _SMALL):
+            # Later keys find room below and, as many grow with time, more above, so that this stays rare.
+            below = max(places // 16, _SMALL // 4)
+            self._places = Direct(max(low - below, _LEAST), below + places + max(places // 4, _SMALL))
+        else:
+            self._places = Hashed(self.n)
+        _, again = self._places.link(self._following.data, stored, 0, self.n)
+        self._single = not again
+
+    def _all(self, keys: Keys, visible: Visible, start: int, room: int) -> Found | None:
+        """Every row of these keys' chains, link by link; none if they outgrow the room."""
+        stop = len(keys)
         if self._single:
-            n = chains.keep_visible(position, mapped, since, limit, at, rows, going)
-            return Found(at[:n], rows[:n], stop, 0)
+            return Found(*self._places.newest(self._stored, keys, start, stop, visible.sight), stop, 0)
+        at, rows = self._places.newest(self._stored, keys, start, stop, _ALL)
+        going = len(at)
         size = min(room, 2 * going)
         out_at, out_rows = np.empty(size, np.int32), np.empty(size, np.int32)
         n = 0
@@ -133,85 +143,40 @@ class Index:
                     return None
                 out_at, out_rows = _longer(out_at, n, size), _longer(out_rows, n, size)
             n, going = chains.follow_all(
-                self._following.data, position, mapped, since, limit, at, rows, going, out_at, out_rows, n
+                self._following.data, *visible.sight, at, rows, going, out_at, out_rows, n
             )
         return Found(out_at[:n], out_rows[:n], stop, 0)
 
-    def _in_turn(self, at: Ids, rows: Ids, visible: Visible, stop: int, taken: int, room: int) -> Found:
-        """As many rows of these chains as there is room for, in the order of the keys."""
+    def _in_turn(self, keys: Keys, visible: Visible, start: int, stop: int, taken: int, room: int) -> Found:
+        """As many rows of these keys' chains as there is room for, in the order of the keys."""
+        at, rows = self._places.newest(self._stored, keys, start, stop, _ALL)
         out_at, out_rows = np.empty(room, np.int32), np.empty(room, np.int32)
         n, chain, had = chains.follow_each(
-            self._following.data,
-            *_places(visible),
-            visible.since,
-            visible.limit,
-            at,
-            rows,
-            len(at),
-            taken,
-            out_at,
-            out_rows,
+            self._following.data, *visible.sight, at, rows, len(at), taken, out_at, out_rows
         )
         return Found(out_at[:n], out_rows[:n], int(at[chain]) if chain < len(at) else stop, had)
 
-    def _key_codes(self, columns: list[Keyed], start: int, stop: int) -> Codes:
-        if self._own is None:
-            return columns[0].codes()
-        fresh = columns[0].codes()[start:stop].copy()
+
+class _Together:
+    """Several columns' codes as one for each row, and which rows have no NULL in any of them."""
+
+    def __init__(self) -> None:
+        self.codes: Growable[np.int64] = Growable(np.int64)
+        self.valid: Growable[np.bool_] = Growable(np.bool_)
+
+    def extend(self, columns: list[Keyed], stop: int) -> None:
+        start = self.codes.n
+        fresh, valid = columns[0].codes()[start:stop].copy(), np.ones(stop - start, np.bool_)
         for column in columns[1:]:
             code_kernels.combine(fresh, column.codes()[start:stop])
-        self._own.extend(fresh)
-        return self._own.used
-
-    def _has_places(self, low: int, high: int) -> bool:
-        """Whether the direct index reaches from `low` to `high`."""
-        return high < low or (low >= self._low and high < self._low + len(self._head))
-
-    def _link_anew(self, mask: Mask, nulls: bool, exact: bool) -> None:
-        """Every row, old ones first, so that chains keep their order: directly if that takes no more room."""
-        low, high = chains.bounds(self._codes, mask, nulls, 0, self.n)
-        places = high - low + 1
-        self._single = True
-        if self._own is None and exact and places <= max(_SPARSE * self.n, _SMALL):
-            # Keys that grow with time find room at the end, so that this stays rare.
-            self._head = np.full(places + max(places // 4, _SMALL), -1, np.int32)
-            self._low, self._slots = low, None
-            self._link_direct(mask, nulls, 0)
-            return
-        bits = max(8, int(2 * self.n - 1).bit_length())
-        self._slots = np.zeros(1 << bits, np.uint64)
-        self._shift = np.uint64(64 - bits)
-        self._keys, self._head = 0, _NO_IDS
-        self._link_hashed(mask, nulls, 0)
-
-    def _link_direct(self, mask: Mask, nulls: bool, start: int) -> None:
-        again = chains.link_direct(
-            self._head, self._following.data, self._codes, mask, nulls, self._low, start, self.n
-        )
-        self._single &= not again
-
-    def _link_hashed(self, mask: Mask, nulls: bool, start: int) -> None:
-        assert self._slots is not None
-        fresh, again = chains.link_hashed(
-            self._slots, self._following.data, self._codes, mask, nulls, self._shift, start, self.n
-        )
-        self._keys += fresh
-        self._single &= not again
+        for column in columns:
+            if column.valid is not None:
+                valid &= column.valid[start:stop]
+        self.codes.extend(fresh)
+        self.valid.extend(valid)
 
 
 def _longer(ids: Ids, n: int, size: int) -> Ids:
     longer = np.empty(size, np.int32)
     longer[:n] = ids[:n]
     return longer
-
-
-def _places(visible: Visible) -> tuple[Ids, bool]:
-    return (_NO_IDS, False) if visible.position is None else (visible.position, True)
-
-
-def _all_valid(columns: list[Keyed]) -> Mask | None:
-    valid: Mask | None = None
-    for column in columns:
-        if column.valid is not None:
-            valid = column.valid if valid is None else valid & column.valid
-    return valid

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mediator.flow.batch import Rows
-from mediator.state.columns import Keyed, as_ids
+from mediator.flow.batch import Rows, as_ids
+from mediator.state.columns import Keyed
 from mediator.state.kernels import codes as code_kernels
 
 Codes = NDArray[np.int64]
@@ -17,6 +17,7 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 NO_MASK: Mask = np.zeros(0, np.bool_)
+NO_IDS: Ids = np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,23 +27,51 @@ class Part:
     column: Keyed
     rows: Rows
 
+    def codes(self) -> Codes:
+        codes = self.column.codes()
+        if isinstance(self.rows, range):
+            return codes[self.rows.start : self.rows.stop]
+        out = np.empty(len(self.rows), np.int64)
+        code_kernels.gather(codes, self.rows, out)
+        return out
+
+    def mask(self) -> Mask | None:
+        """Which of them are not NULL; none where all are."""
+        valid = self.column.valid
+        if valid is None:
+            return None
+        rows = self.rows
+        picked: Mask = valid[rows.start : rows.stop] if isinstance(rows, range) else valid[rows]
+        return None if picked.all() else picked
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """One code per row. Rows with a NULL part are invalid: they match nothing."""
+    """A key for each of many rows. Rows with a NULL part match nothing."""
 
     parts: tuple[Part, ...]
-    codes: Codes
-    valid: Mask | None
-    exact: bool
+    together: Codes | None  # of several parts, one code for each row
+    valid: Mask | None  # of those, which have no NULL part; none where none has
 
     def __len__(self) -> int:
-        return len(self.codes)
+        return len(self.parts[0].rows)
 
-    def check(self, at: Ids, stored: Sequence[Keyed], rows: Ids) -> Mask | None:
-        """Which of the pairs (key `at`, stored row) are truly equal; none when the codes say it all."""
-        if self.exact:
-            return None
+    @property
+    def exact(self) -> bool:
+        """Whether equal codes mean equal keys."""
+        return self.together is None and self.parts[0].column.exact
+
+    def codes(self) -> Codes:
+        """One for each row."""
+        return self.parts[0].codes() if self.together is None else self.together
+
+    def whole(self) -> Mask:
+        """Which of them have no NULL part."""
+        valid = self.parts[0].mask() if self.together is None else self.valid
+        return np.ones(len(self), np.bool_) if valid is None else valid
+
+    def check(self, at: Ids, stored: Sequence[Keyed], rows: Ids) -> Mask:
+        """Which of the pairs (key `at`, stored row) are truly equal."""
         out = np.ones(len(at), np.bool_)
         for part, column in zip(self.parts, stored, strict=True):
             part.column.same(_picked(part.rows, at), column, rows, out)
@@ -50,38 +79,16 @@ class Keys:
 
 
 def keys_of(parts: Sequence[Part]) -> Keys:
-    """The codes of one or several key columns' values."""
-    valid: Mask | None = None
-    for part in parts:
-        mask = _gathered_mask(part)
+    """The keys that one or several columns' values are."""
+    if len(parts) == 1:
+        return Keys(tuple(parts), None, None)
+    codes, valid = parts[0].codes().copy(), parts[0].mask()
+    for part in parts[1:]:
+        code_kernels.combine(codes, part.codes())
+        mask = part.mask()
         if mask is not None:
             valid = mask if valid is None else valid & mask
-    first = _gathered_codes(parts[0])
-    if len(parts) == 1:
-        return Keys(tuple(parts), first, valid, parts[0].column.exact)
-    codes = first.copy()
-    for part in parts[1:]:
-        code_kernels.combine(codes, _gathered_codes(part))
-    return Keys(tuple(parts), codes, valid, False)
-
-
-def _gathered_codes(part: Part) -> Codes:
-    codes = part.column.codes()
-    if isinstance(part.rows, range):
-        return codes[part.rows.start : part.rows.stop]
-    out = np.empty(len(part.rows), np.int64)
-    code_kernels.gather(codes, part.rows, out)
-    return out
-
-
-def _gathered_mask(part: Part) -> Mask | None:
-    valid = part.column.valid
-    if valid is None:
-        return None
-    picked: Mask = (
-        valid[part.rows.start : part.rows.stop] if isinstance(part.rows, range) else valid[part.rows]
-    )
-    return None if picked.all() else picked
+    return Keys(tuple(parts), codes, valid)
 
 
 def _picked(rows: Rows, at: Ids) -> Ids:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mediator.flow.batch import Rows
-from mediator.state.columns import as_ids
+from mediator.flow.batch import Rows, as_ids
 from mediator.state.coverage import Coverage
 from mediator.state.growable import Growable
 from mediator.state.index import Visible

@@ -49,6 +49,7 @@ def _store(copies: int) -> RowStore:
 
 
 def _run_all(store: RowStore, ids: Ids) -> None:
+    _outgrow()
     for rows in (range(store.n), ids):
         for name in _COLUMNS:
             store.gather(name, rows)
@@ -64,6 +65,16 @@ def _probe(store: RowStore, fields: tuple[str, ...], keys: Keys) -> None:
     for visible in _sights(store.n):
         for room in (1, 100):
             index.probe(keys, visible, 0, 0, room)
+
+
+def _outgrow() -> None:
+    """More keys than a new table of slots has room for."""
+    store = RowStore(pa.schema([("far", pa.int64())]))
+    index = Index(store, ("far",))
+    for start in range(0, 1 << 42, 1 << 40):
+        far = pa.array([start + (n << 32) for n in range(100)], pa.int64())
+        store.append(pa.RecordBatch.from_arrays([far], schema=store.schema))
+        index.extend()
 
 
 def _sights(count: int) -> tuple[Visible, Visible]:

@@ -1,6 +1,10 @@
-"""Eight bytes at once, wherever in a byte array they lie: Numba itself only reads where they are aligned.
+"""Memory by other means than Numba's own.
 
-Neither looks at bounds. A caller makes sure that there are eight bytes from the place on.
+`read_word` and `write_word` take eight bytes at once, wherever in a byte array they lie: Numba itself only reads where
+they are aligned. Neither looks at bounds. A caller makes sure that there are eight bytes from the place on.
+
+`prefetch` has an entry of an array brought near, so that it is there when it is read a little later: of the many that
+a probe will read at random, all are then under way together. A place outside the array does no harm.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from numba.extending import intrinsic
 
 def _read_word(typing: Any, data: Any, at: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word = builder.load(_place(context, builder, signature, arguments))
+        word = builder.load(_word(context, builder, signature, arguments))
         word.align = 1
         return word
 
@@ -23,16 +27,36 @@ def _read_word(typing: Any, data: Any, at: Any) -> Any:
 
 def _write_word(typing: Any, data: Any, at: Any, word: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _place(context, builder, signature, arguments), align=1)
+        builder.store(arguments[2], _word(context, builder, signature, arguments), align=1)
         return context.get_dummy_value()
 
     return types.void(data, types.int64, types.uint64), generate
 
 
+def _word(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return builder.bitcast(_place(context, builder, signature, arguments), ir.IntType(64).as_pointer())
+
+
 def _place(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(64).as_pointer())
+    return builder.gep(array.data, [arguments[1]])
 
 
 read_word: Any = intrinsic(_read_word)
 write_word: Any = intrinsic(_write_word)
+
+
+def _prefetch(typing: Any, data: Any, at: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        place = builder.bitcast(_place(context, builder, signature, arguments), byte)
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # For reading, to stay in every cache, data.
+        builder.call(fetch, [place, *(ir.Constant(number, n) for n in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64), generate
+
+
+prefetch: Any = intrinsic(_prefetch)

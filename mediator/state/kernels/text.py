@@ -1,7 +1,7 @@
 """Strings as pairs of words, so that gathering or comparing one costs what a number costs.
 
-The first word is the length (low 32 bits) and the first four bytes; the second holds the next eight bytes of a string
-of at most twelve, or the place of a longer one in the heap.
+String i has words 2 i and 2 i + 1. The first is the length (low 32 bits) and the first four bytes; the second holds the
+next eight bytes of a string of at most twelve, or the place of a longer one in the heap.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ Mask = NDArray[np.bool_]
 
 SHORT = 12
 SPARE = 12  # bytes that must be free behind gathered text
-_LENGTH = np.int64(0xFFFFFFFF)
+SIZE = np.int64(0xFFFFFFFF)  # of a first word
+_A = np.uint64(0x9E3779B97F4A7C15)
+_B = np.uint64(0xC2B2AE3D27D4EB4F)
+_C = np.uint64(0xFF51AFD7ED558CCD)
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -71,31 +74,54 @@ def to_words(
         else:
             prefix = _packed(data, at, min(size, 4))
             more = _packed(data, at + 4, min(size, 12) - 4) if size > 4 else np.uint64(0)
-        words[start + i, 0] = np.int64(np.uint64(size) | (prefix << np.uint64(32)))
+        words[2 * (start + i)] = np.int64(np.uint64(size) | (prefix << np.uint64(32)))
         if size <= SHORT:
-            words[start + i, 1] = np.int64(more)
+            words[2 * (start + i) + 1] = np.int64(more)
         else:
-            words[start + i, 1] = used
+            words[2 * (start + i) + 1] = used
             for k in range(size):
                 heap[used + k] = data[at + k]
             used += size
     return used
 
 
+@njit(nogil=True, cache=True, inline="always")
+def word_code(word: int, rest: int) -> int:
+    """A 64-bit hash of a string's first word and its second, or `long_code` for that; equal strings have equal ones.
+
+    It takes numbers and no array: Numba counts references to an array whenever it hands one on.
+    """
+    second = np.uint64(rest)
+    code = np.uint64(word) * _A ^ (second ^ second >> np.uint64(29)) * _B
+    return np.int64((code ^ code >> np.uint64(32)) * _C)
+
+
+@njit(nogil=True, cache=True)
+def long_code(heap: Heap, at: int, size: int) -> int:
+    """A hash of bytes in the heap."""
+    code = np.uint64(size)
+    for k in range(0, size, 8):
+        code = mixed(code ^ _packed(heap, at + k, min(8, size - k)))
+    return np.int64(code)
+
+
+@njit(nogil=True, cache=True)
+def same_bytes(left: Heap, p: int, right: Heap, q: int, size: int) -> bool:
+    """Whether stretches of two heaps are equal."""
+    for k in range(size):  # noqa: SIM110 - Numba knows no `all`
+        if left[p + k] != right[q + k]:
+            return False
+    return True
+
+
 @njit(nogil=True, cache=True)
 def hash_words(words: Words, heap: Heap, start: int, stop: int, out: NDArray[np.int64]) -> None:
-    """A 64-bit hash of each string; equal strings have equal ones."""
+    """The codes of some strings."""
     for i in range(start, stop):
-        first = np.uint64(words[i, 0])
-        size = words[i, 0] & _LENGTH
-        if size <= SHORT:
-            out[i - start] = np.int64(mixed(mixed(first) ^ np.uint64(words[i, 1])))
-            continue
-        at = words[i, 1]
-        code = mixed(first)
-        for k in range(0, size, 8):
-            code = mixed(code ^ _packed(heap, at + k, min(8, size - k)))
-        out[i - start] = np.int64(code)
+        word, rest = words[2 * i], words[2 * i + 1]
+        if word & SIZE > SHORT:
+            rest = long_code(heap, rest, word & SIZE)
+        out[i - start] = word_code(word, rest)
 
 
 @njit(nogil=True, cache=True)
@@ -104,19 +130,14 @@ def same_words(
 ) -> None:
     """Clear `out` where the strings left[at] and right[rows] differ."""
     for i in range(len(out)):
-        a, b = at[i], rows[i]
-        if left[a, 0] != right[b, 0]:
+        a, b = 2 * at[i], 2 * rows[i]
+        word = left[a]
+        if word != right[b]:
             out[i] = False
-            continue
-        size = left[a, 0] & _LENGTH
-        if size <= SHORT:
-            out[i] &= left[a, 1] == right[b, 1]
-            continue
-        p, q = left[a, 1], right[b, 1]
-        for k in range(size):
-            if left_heap[p + k] != right_heap[q + k]:
-                out[i] = False
-                break
+        elif word & SIZE <= SHORT:
+            out[i] &= left[a + 1] == right[b + 1]
+        elif not same_bytes(left_heap, left[a + 1], right_heap, right[b + 1], word & SIZE):
+            out[i] = False
 
 
 @njit(nogil=True, cache=True)
@@ -125,7 +146,7 @@ def text_offsets(words: Words, rows: Ids, offsets: NDArray[np.int64]) -> None:
     total = np.int64(0)
     offsets[0] = 0
     for i in range(len(rows)):
-        total += words[rows[i], 0] & _LENGTH
+        total += words[2 * rows[i]] & SIZE
         offsets[i + 1] = total
 
 
@@ -136,12 +157,12 @@ def to_text(words: Words, heap: Heap, rows: Ids, offsets: NDArray[np.int64], dat
     for i in range(len(rows)):
         row = rows[i]
         at = offsets[i]
-        size = words[row, 0] & _LENGTH
+        size = words[2 * row] & SIZE
         if size <= SHORT:
-            more = np.uint64(words[row, 1])
-            write_word(data, at, (np.uint64(words[row, 0]) >> np.uint64(32)) | (more << np.uint64(32)))
+            more = np.uint64(words[2 * row + 1])
+            write_word(data, at, (np.uint64(words[2 * row]) >> np.uint64(32)) | (more << np.uint64(32)))
             write_word(data, at + 4, more)
         else:
-            p = words[row, 1]
+            p = words[2 * row + 1]
             for k in range(size):
                 data[at + k] = heap[p + k]
