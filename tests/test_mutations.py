@@ -15,6 +15,7 @@ import mediator.eddy.constraints as constraints
 import mediator.eddy.joining as joining
 import mediator.state.index as index
 import mediator.state.keys as keys
+import mediator.state.places as places
 from mediator.eddy.asking import Asking
 from mediator.eddy.destinations import LookUp, Probe
 from mediator.eddy.eddy import Eddy
@@ -119,8 +120,10 @@ def _cache(patch: pytest.MonkeyPatch) -> None:
 
 def _null(patch: pytest.MonkeyPatch) -> None:
     """NULL is a value like others."""
-    patch.setattr(keys, "_gathered_mask", lambda part: None)
-    patch.setattr(index, "_all_valid", lambda columns: None)
+    where = places._where
+    patch.setattr(keys.Part, "mask", lambda self: None)
+    patch.setattr(places.Stored, "mask", (keys.NO_MASK, False))
+    patch.setattr(places, "_where", lambda found: (keys.NO_MASK, False, *where(found)[2:]))
 
 
 def _parking_debt(patch: pytest.MonkeyPatch) -> None:
