@@ -137,7 +137,7 @@ class TextColumn:
         self._nulls.append(values, start)
         offsets, data = _text_buffers(values)
         self.words.grow(2 * (start + count))
-        self.heap.reserve(self.heap.n + text_kernels.long_bytes(offsets, 0, count))
+        self.heap.reserve(self.heap.n + int(offsets[-1] - offsets[0]))
         self.heap.n = text_kernels.to_words(
             offsets, data, 0, count, self.words.data, start, self.heap.data, self.heap.n
         )
@@ -148,10 +148,10 @@ class TextColumn:
 
     def gather(self, rows: Rows) -> pa.Array:
         ids = as_ids(rows)
-        offsets = SLABS.empty(len(ids) + 1, np.int64)
-        text_kernels.text_offsets(self.words.data, ids, offsets)
+        words, offsets = np.empty(2 * len(ids), np.int64), np.empty(len(ids) + 1, np.int64)
+        text_kernels.gather_words(self.words.data, ids, words, offsets)
         data = SLABS.empty(int(offsets[-1]) + text_kernels.SPARE, np.uint8)
-        text_kernels.to_text(self.words.data, self.heap.data, ids, offsets, data)
+        text_kernels.to_text(words, self.heap.data, offsets, data)
         large = pa.large_binary() if _is_bytes(self.type) else pa.large_string()
         buffers = [_bitmap(self._nulls.gather(rows)), pa.py_buffer(offsets), pa.py_buffer(data)]
         if self.type in (pa.string(), pa.binary()):

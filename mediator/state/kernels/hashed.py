@@ -170,7 +170,7 @@ def link_texts(
             word, rest = words[2 * row], words[2 * row + 1]
             if word & SIZE > SHORT:
                 rest = long_code(heap, rest, word & SIZE)
-            homes[row - first] = _hashed(word_code(word, rest))
+            homes[row - first] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[row - first] >> shift))
         for row in range(first, beyond):
             if nulls and not valid[row]:
@@ -232,7 +232,7 @@ def find_texts(
             word, rest = wanted[2 * keys[k]], wanted[2 * keys[k] + 1]
             if word & SIZE > SHORT:
                 rest = long_code(wanted_heap, rest, word & SIZE)
-            homes[k] = _hashed(word_code(word, rest))
+            homes[k] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[k] >> shift))
         for k in range(count):
             prefetch(words, 2 * _row(slots[np.int64(homes[k] >> shift)]))

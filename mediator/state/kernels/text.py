@@ -43,17 +43,6 @@ def _packed(data: Heap, start: int, count: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def long_bytes(offsets: NDArray[np.int64], first: int, count: int) -> int:
-    """How much heap these strings will need."""
-    total = 0
-    for i in range(first, first + count):
-        size = offsets[i + 1] - offsets[i]
-        if size > SHORT:
-            total += size
-    return total
-
-
-@njit(nogil=True, cache=True)
 def to_words(
     offsets: NDArray[np.int64],
     data: Heap,
@@ -86,14 +75,14 @@ def to_words(
 
 
 @njit(nogil=True, cache=True, inline="always")
-def word_code(word: int, rest: int) -> int:
+def word_code(word: int, rest: int) -> np.uint64:
     """A 64-bit hash of a string's first word and its second, or `long_code` for that; equal strings have equal ones.
 
     It takes numbers and no array: Numba counts references to an array whenever it hands one on.
     """
     second = np.uint64(rest)
     code = np.uint64(word) * _A ^ (second ^ second >> np.uint64(29)) * _B
-    return np.int64((code ^ code >> np.uint64(32)) * _C)
+    return (code ^ code >> np.uint64(32)) * _C
 
 
 @njit(nogil=True, cache=True)
@@ -121,7 +110,7 @@ def hash_words(words: Words, heap: Heap, start: int, stop: int, out: NDArray[np.
         word, rest = words[2 * i], words[2 * i + 1]
         if word & SIZE > SHORT:
             rest = long_code(heap, rest, word & SIZE)
-        out[i - start] = word_code(word, rest)
+        out[i - start] = np.int64(word_code(word, rest))
 
 
 @njit(nogil=True, cache=True)
@@ -141,28 +130,30 @@ def same_words(
 
 
 @njit(nogil=True, cache=True)
-def text_offsets(words: Words, rows: Ids, offsets: NDArray[np.int64]) -> None:
-    """Where each gathered string will start and end."""
+def gather_words(words: Words, rows: Ids, out: Words, offsets: NDArray[np.int64]) -> None:
+    """The words of these strings, and where each will start and end among their bytes."""
     total = np.int64(0)
     offsets[0] = 0
     for i in range(len(rows)):
-        total += words[2 * rows[i]] & SIZE
+        row = np.int64(rows[i])
+        out[2 * i] = words[2 * row]
+        out[2 * i + 1] = words[2 * row + 1]
+    for i in range(len(rows)):
+        total += out[2 * i] & SIZE
         offsets[i + 1] = total
 
 
 @njit(nogil=True, cache=True)
-def to_text(words: Words, heap: Heap, rows: Ids, offsets: NDArray[np.int64], data: Heap) -> None:
-    """Write the gathered strings one after another, short ones always as twelve bytes: what is too much is the next
-    one's to write over. `data` must have room for that behind the last."""
-    for i in range(len(rows)):
-        row = rows[i]
+def to_text(words: Words, heap: Heap, offsets: NDArray[np.int64], data: Heap) -> None:
+    """Write strings one after another, short ones always as twelve bytes: what is too much is the next one's to write
+    over. `data` must have room for that behind the last."""
+    for i in range(len(offsets) - 1):
         at = offsets[i]
-        size = words[2 * row] & SIZE
+        word, rest = np.uint64(words[2 * i]), words[2 * i + 1]
+        size = np.int64(word) & SIZE
         if size <= SHORT:
-            more = np.uint64(words[2 * row + 1])
-            write_word(data, at, (np.uint64(words[2 * row]) >> np.uint64(32)) | (more << np.uint64(32)))
-            write_word(data, at + 4, more)
+            write_word(data, at, (word >> np.uint64(32)) | (np.uint64(rest) << np.uint64(32)))
+            write_word(data, at + 4, np.uint64(rest))
         else:
-            p = words[2 * row + 1]
             for k in range(size):
-                data[at + k] = heap[p + k]
+                data[at + k] = heap[rest + k]
