@@ -1,7 +1,7 @@
 """An index over key columns of a row store: which rows have this key?
 
-Built lazily, for rows added since it was last asked. As long as the keys are one exact column of close numbers it has a
-place for each; past that it is hashed. Rows with a NULL in the key are not in it.
+Built lazily, for rows added since it was last asked. Where the keys are one exact column of close numbers it has a place
+for each; others are hashed. Rows with a NULL in the key are not in it.
 """
 
 from __future__ import annotations
@@ -95,10 +95,14 @@ class Index:
         self._following.grow(self.n)
         if stored.column is not None and not start:
             self._places = Texts(self.n)
+        if isinstance(self._places, Hashed) and self._places.lacks_room(self.n - start):
+            start = self._reconsider(stored, start)
         done, again = self._places.link(self._following.data, stored, start, self.n)
         self._single &= not again
         if done < self.n:
-            self._link_anew(stored)
+            self._places = self._direct(stored) or Hashed(self.n)
+            _, again = self._places.link(self._following.data, stored, 0, self.n)
+            self._single = not again
 
     def _columns(self) -> list[Keyed]:
         return [self._store.column(f).keyed() for f in self.fields]
@@ -113,18 +117,25 @@ class Index:
             return Stored(column, self._stored.codes, column.valid)
         return Stored(None, column.codes(), column.valid)
 
-    def _link_anew(self, stored: Stored) -> None:
-        """Every row, old ones first, so that chains keep their order: directly if that takes no more room."""
+    def _reconsider(self, stored: Stored, start: int) -> int:
+        """There may be rows enough by now for a place for each key; from which row on to link."""
+        places = self._direct(stored)
+        if places is None:
+            return start
+        self._places, self._single = places, True
+        return 0
+
+    def _direct(self, stored: Stored) -> Direct | None:
+        """Places for every key of one exact column, where that takes no more room than slots would."""
+        if self._together is not None:
+            return None
         low, high = direct.bounds(stored.codes, *stored.mask, self.n)
         places = high - low + 1
-        if self._together is None and places <= max(_SPARSE * self.n, _SMALL):
-            # Later keys find room below and, as many grow with time, more above, so that this stays rare.
-            below = max(places // 16, _SMALL // 4)
-            self._places = Direct(max(low - below, _LEAST), below + places + max(places // 4, _SMALL))
-        else:
-            self._places = Hashed(self.n)
-        _, again = self._places.link(self._following.data, stored, 0, self.n)
-        self._single = not again
+        if places > max(_SPARSE * self.n, _SMALL):
+            return None
+        # Later keys find room below and, as many grow with time, more above, so that this stays rare.
+        below = max(places // 16, _SMALL // 4)
+        return Direct(max(low - below, _LEAST), below + places + max(places // 4, _SMALL))
 
     def _all(self, keys: Keys, visible: Visible, start: int, room: int) -> Found | None:
         """Every row of these keys' chains, link by link; none if they outgrow the room."""

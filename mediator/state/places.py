@@ -85,10 +85,13 @@ class _Slots:
         slots: Slots = zeros(1 << self._bits, np.uint64)
         return slots
 
+    def lacks_room(self, rows: int) -> bool:
+        """Whether so many rows, whatever their keys, would leave less than half of the slots empty."""
+        return 2 * (self._used + rows) > 1 << self._bits
+
     def _widen(self, rows: int) -> None:
-        """Make sure that half the slots stay empty when so many rows come, whatever their keys."""
         before = self._bits
-        while 2 * (self._used + rows) > 1 << self._bits:
+        while self.lacks_room(rows):
             self._bits += 2 if self._bits < _LEAP else 1
         if self._bits > before:
             old, self._slots = self._slots, self._empty()
