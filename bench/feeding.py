@@ -10,11 +10,12 @@ import pyarrow as pa
 from bench.shapes import Shape
 from mediator.answering import verdicts_of
 from mediator.assembly import House, Settings
-from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.catalog.model import AccessMethod, Catalog, Field, Relation, Source
 from mediator.flow.events import SEED, Arrived, Ask, Exhausted, Landing
 from mediator.query.understand import understand
 from mediator.stages import Stages
 from mediator.state.hands import Hands
+from mediator.state.warming import warm
 
 _HOPS = 64
 
@@ -23,7 +24,7 @@ Arrival = tuple[str, pa.RecordBatch]
 
 def catalog_of(tables: Mapping[str, pa.Table]) -> Catalog:
     """Each table as a relation that one scan brings."""
-    scan = AccessMethod("scan", "scan", (Mirror("memory", ""),), None)
+    scan = AccessMethod("scan", "scan", (), None)
     relations = {
         name: Relation(name, tuple(Field(f.name, f.type) for f in table.schema), (scan,))
         for name, table in tables.items()
@@ -47,6 +48,7 @@ class Feed:
     """One query to be answered over and over from the same batches."""
 
     def __init__(self, shape: Shape, batch: int, settings: Settings, hands: Hands) -> None:
+        warm()
         self._sql = shape.sql
         self._catalog = catalog_of(shape.tables)
         self._rounds = arrivals(shape.tables, batch)

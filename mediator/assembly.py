@@ -40,6 +40,7 @@ class Settings:
     revisit: int = 16  # batches of a signature that follow one routing decision
     largest_batch: int = LARGEST_BATCH
     room: int = ROOM
+    kept: int = 1 << 23  # rows of a relation that are kept for other queries, where this one has no need to
     max_age: float = float("inf")  # seconds; what a SteM has held for longer is asked again
 
 
@@ -112,7 +113,7 @@ def assemble(
 def policy_of(settings: Settings, verdict: Verdict) -> Policy:
     match settings.policy:
         case "rank":
-            return Rank([p.alias for p in verdict.chosen if p.depends])
+            return Rank([p.alias for p in verdict.chosen if p.depends], settings.kept)
         case "lottery":
             return Lottery(Random(settings.seed))
         case "naive":

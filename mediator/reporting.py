@@ -27,7 +27,7 @@ def report_of(eddy: Eddy, is_site: Callable[[str], bool]) -> Report:
                     cancelled=tally.cancelled,
                     parked=tally.parked,
                     served=tally.served,
-                    rows=view.count,
+                    rows=view.count + eddy.unbuilt.rows.get(name, 0),
                     failures=failed,
                 )
             )

@@ -274,6 +274,8 @@ def _cancels(commands: list[Command]) -> list[Ask | Cancel]:
 
 def _projected(eddy: Eddy, stage: BlockStage, batches: list[Batch], house: House) -> Iterator[pa.RecordBatch]:
     """The columns that the stages above need, read from the SteMs."""
+    for batch in batches:
+        eddy.run.prepare(batch, (o.column for o in stage.block.outputs))
     tasks = [partial(eddy.run.gather, b, o.column) for b in batches for o in stage.block.outputs]
     columns = house.hands.each(tasks, sum(map(len, batches)))
     width = len(stage.block.outputs)

@@ -16,6 +16,7 @@ FOUND = (
     70,  # what bounced out of a probe that had been cut short went back to the SteM
     181,
     324,  # an EOT that waited in one query's inbox let another ask again
+    2828,  # a lookup failed, and the row could not feed the provider that was left
     976,  # a block that is never true has no providers to report on
 )
 
@@ -28,6 +29,14 @@ def test_every_complete_run_is_equal_and_every_partial_one_says_what_it_lacks(fi
     assert effort.cases == BLOCK
     assert effort.abandoned <= 0.1 * effort.schedules, "queries do not end"
     assert effort.floating > effort.turns, "there was no choice of what to do next: nothing can be found so"
+
+
+def test_every_kind_of_case_is_among_them() -> None:
+    effort = Effort()
+    for seed in range(60):
+        search(seed, effort)
+    for kind in ("unanswerable", "partial", "lookups", "parked", "owed", "unbuilt"):
+        assert getattr(effort, kind) > 0, f"nothing was {kind}"
 
 
 @pytest.mark.parametrize("seed", FOUND)

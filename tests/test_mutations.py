@@ -20,6 +20,7 @@ from mediator.eddy.asking import Asking
 from mediator.eddy.destinations import LookUp, Probe
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.run import Run
+from mediator.eddy.unbuilt import Unbuilt
 from mediator.flow.events import Failed
 from mediator.state.coverage import Entry, Known
 from mediator.state.stem import SteM
@@ -85,7 +86,7 @@ def _one_destination(patch: pytest.MonkeyPatch) -> None:
     met = Eddy._met
 
     def met_and_again(self: Eddy, batch: Any, where: Probe, found: Any) -> int:
-        others = [d for d in self._legal(batch.signature) if isinstance(d, Probe) and d != where]
+        others = [d for d in self._router._legal(batch.signature) if isinstance(d, Probe) and d != where]
         if others and batch.cut < 0 and found.rest is None:
             spanned = batch.signature.spanned
             second = joining.meet(self.run, self._join(spanned, others[0].alias), batch, 10**6)
@@ -234,7 +235,29 @@ def _cross_product(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(constraints, "_probes", joined_only)
 
 
+def _last_match(patch: pytest.MonkeyPatch) -> None:
+    """An unbuilt row that comes again meets what it has met."""
+    renewed = Unbuilt._renewed
+    patch.setattr(Unbuilt, "_renewed", lambda *said: dataclasses.replace(renewed(*said), since=0))
+
+
+def _comes_again(patch: pytest.MonkeyPatch) -> None:
+    """An unbuilt row meets only what was there when it came."""
+    patch.setattr(Unbuilt, "wait", lambda self, batch, alias, met, single: None)
+
+
+def _unkept(patch: pytest.MonkeyPatch) -> None:
+    """A SteM is taken to hold all of a scan of which not all was built."""
+    share = Asking.share
+    patch.setattr(
+        Asking, "share", lambda self, event, built=True: (share(self, event, built), self._unkept.clear())
+    )
+
+
 RULES: list[Patch] = [
+    _last_match,
+    _comes_again,
+    _unkept,
     _watermark,
     _meets_itself_never,
     _meets_itself_twice,

@@ -65,6 +65,7 @@ class Asking:
         self.owed = False  # rows relied on something that did not hold: look them over before the end
         self._open: dict[int, Open] = {}
         self._scans: set[tuple[str, str]] = set()
+        self._unkept: set[str] = set()  # relations of which not all rows are in the SteM
         self.broken: set[tuple[int, str]] = set()  # (alias, method) pairs that let someone down
         self._numbers = numbers
 
@@ -93,7 +94,12 @@ class Asking:
             self._request(view.stem.relation.name, provider, bindings)
         failed = np.flatnonzero(states == Known.FAILED)
         if len(failed) and chosen.depends and chosen.bind_set != provider.bind_set:
-            self.look_up(batch.take(failed), chosen)
+            if chosen.depends & ~batch.signature.spanned:
+                self.owed = (
+                    True  # only other rows can ask the chosen provider for what this one will not give
+                )
+            else:
+                self.look_up(batch.take(failed), chosen)
 
     def uncovered(self, batch: Batch, alias: int) -> Mask | None:
         """Which rows of the batch may have matches in the alias that this query has not been given; none if no row
@@ -115,17 +121,20 @@ class Asking:
             doubtful &= keys.whole()  # what is fed from a NULL joins with nothing
         return doubtful if doubtful.any() else None
 
-    def share(self, event: Event) -> None:
-        """Pass on to the SteM what any query may know."""
+    def share(self, event: Event, built: bool = True) -> None:
+        """Pass on to the SteM what any query may know. What is not `built` it lacks, and has not all there is."""
         opened = None if isinstance(event, Tick) else self._open.get(event.ask)
         if opened is None:
             return
         stem, ask = self._run.views[opened.ask.relation].stem, opened.ask
         if isinstance(event, Arrived):
-            stem.receive(event.landing)
+            if built:
+                stem.receive(event.landing)
+            else:
+                self._unkept.add(opened.ask.relation)
             return
         self._scanned(opened)
-        if isinstance(event, Exhausted):
+        if isinstance(event, Exhausted) and opened.ask.relation not in self._unkept:
             until = event.at + stem.relation.method(ask.method).fresh_for
             for binding in event.bindings:
                 stem.promise(ask.bind_set, binding, Entry(Known.COMPLETE, event.at, until))
@@ -328,7 +337,7 @@ class Asking:
             else:
                 rows = batch.rows[given.column.alias]
                 assert rows is not None
-                store = self._run.view(given.column.alias).stem.store
+                store = self._run.store(batch, given.column.alias)
                 parts.append(Part(store.column(given.column.field).keyed(), rows))
         return keys_of(parts)
 

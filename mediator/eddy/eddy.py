@@ -20,10 +20,11 @@ from mediator.eddy.constraints import Graph, legal
 from mediator.eddy.debts import settle
 from mediator.eddy.destinations import Destination, Leave, LookUp, Probe, Select
 from mediator.eddy.floating import Floating
-from mediator.eddy.joining import Join, Met, meet, prepare
+from mediator.eddy.joining import Join, Met, meet, prepare, rejoined
 from mediator.eddy.policy import Policy, Visit
 from mediator.eddy.routing import Router
 from mediator.eddy.run import Run
+from mediator.eddy.unbuilt import Unbuilt
 from mediator.flow.batch import Batch, Rows, Signature, joined
 from mediator.flow.events import Arrived, Command, Emit, Event, Exhausted, Failed
 from mediator.state.hands import Hands
@@ -50,8 +51,10 @@ class Eddy:
         self.run = run
         self.asking = Asking(run, verdict, clock, max_age, count() if numbers is None else numbers)
         self.finished = False
+        self.unbuilt = Unbuilt(run, policy, verdict.providers)
         self._graph = Graph.of(run.block)
-        self._router = Router(policy, self._legal, revisit)
+        # Not a method of this eddy's: what refers to itself keeps its memory until the garbage collector comes round.
+        self._router = Router(policy, partial(_legal, self._graph, self.asking), revisit)
         self._floating = floating
         self._clock = clock
         self._room = room
@@ -71,8 +74,10 @@ class Eddy:
 
     def admit(self, event: Event) -> None:
         """Something happened. Other queries may profit from it at once, this one in its next turn."""
-        self.asking.share(event)
-        self._inbox.append(event)
+        unbuilt = isinstance(event, Arrived) and self._goes_unbuilt(event)
+        self.asking.share(event, built=not unbuilt)
+        if not unbuilt:
+            self._inbox.append(event)
 
     def turn(self, hops: int = 1) -> list[Command]:
         """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done."""
@@ -80,8 +85,7 @@ class Eddy:
         while hops > 0 and self._floating and not self.finished:
             some = [self._floating.pop() for _ in range(min(hops, self._hands.reach, len(self._floating)))]
             hops -= len(some)
-            size = self._hands.share(sum(map(len, some)))
-            self._hop([part for batch in some for part in batch.parts(size)])
+            self._hop(some)
         if not self.finished and not self._floating and not self.asking.delivered:
             self._rest()
         return self._drain()
@@ -89,19 +93,25 @@ class Eddy:
     @property
     def idle(self) -> bool:
         """Whether a turn would do nothing until something is admitted."""
-        return self.finished or not (self._floating or self._inbox or self.asking.delivered)
+        return self.finished or not (
+            self._floating or self._inbox or self.unbuilt.landed or self.asking.delivered
+        )
 
     @property
     def load(self) -> int:
         """Rows that wait for a turn."""
         landed: int = sum(e.landing.rows.num_rows for e in self._inbox if isinstance(e, Arrived))
-        return landed + self._floating.rows + sum(len(ids) for _, ids in self.asking.delivered)
+        delivered = sum(len(ids) for _, ids in self.asking.delivered)
+        return landed + self.unbuilt.landed + delivered + self._floating.rows
 
     def stop(self) -> list[Command]:
         """End early: everything that is under way is cancelled."""
-        self.asking.stop()
-        self.finished = True
+        self._end()
         return self._drain()
+
+    def _goes_unbuilt(self, event: Arrived) -> bool:
+        relation = self.asking.relation_of(event.ask)
+        return relation is not None and self.unbuilt.takes(relation, event.landing)
 
     def _take_in(self) -> None:
         """Build what landed, all rows of a relation in one step, before the ends that came after them count."""
@@ -119,6 +129,8 @@ class Eddy:
         for relation, ids in self.asking.delivered:
             self._deliver(relation, ids)
         self.asking.delivered.clear()
+        for batch in self.unbuilt.batches():
+            self._floating.push(batch)
 
     def _land(self, landed: dict[str, list[Arrived]]) -> None:
         if not landed:
@@ -150,22 +162,38 @@ class Eddy:
 
     def _hop(self, batches: list[Batch]) -> None:
         """Each of the batches one step; probes, which only read, at the same time."""
-        steps = [(b, Probe(b.cut) if b.cut >= 0 else self._router.next(b.signature)) for b in batches]
-        probes = [(b, self._join(b.signature.spanned, d.alias)) for b, d in steps if isinstance(d, Probe)]
-        for batch, join in probes:
-            prepare(self.run, join, batch)
-        rows = sum(len(batch) for batch, _ in probes)
-        met = iter(self._hands.each([partial(self._timed_meet, join, batch) for batch, join in probes], rows))
+        steps = [self._step(batch) for batch in batches]
+        self._probe([(batch, where) for batch, where in steps if isinstance(where, Probe)])
         for batch, where in steps:
-            if isinstance(where, Probe):
-                found, seconds = next(met)
-                self._router.learn(
-                    Visit(batch.signature, where, len(batch), self._met(batch, where, found), seconds)
-                )
-            else:
+            if not isinstance(where, Probe):
                 began = self._clock()
                 out = self._visit(batch, where)
                 self._router.learn(Visit(batch.signature, where, len(batch), out, self._clock() - began))
+
+    def _step(self, batch: Batch) -> tuple[Batch, Destination]:
+        if batch.cut >= 0:
+            return batch, Probe(batch.cut)
+        where = self._router.next(batch.signature)
+        return self.unbuilt.arriving(batch, where.alias) if isinstance(where, Probe) else batch, where
+
+    def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
+        """Probes in parts that are worth a hand each."""
+        rows = sum(len(batch) for batch, _ in steps)
+        pieces = [batch.parts(self._hands.share(rows)) for batch, _ in steps]
+        tasks = []
+        for (batch, where), parts in zip(steps, pieces, strict=True):
+            join = self._join(batch.signature.spanned, where.alias)
+            prepare(self.run, join, batch)
+            tasks += [partial(self._timed_meet, join, part) for part in parts]
+        found = iter(self._hands.each(tasks, rows))
+        for (batch, where), parts in zip(steps, pieces, strict=True):
+            timed = [next(found) for _ in parts]
+            out = 0
+            for part, met in rejoined(batch, parts, [met for met, _ in timed]):
+                out += self._met(part, where, met)
+            seconds = sum(seconds for _, seconds in timed)
+            if batch.seen[where.alias] > batch.since:  # where nothing was there yet, nothing can be learnt
+                self._router.learn(Visit(batch.signature, where, len(batch), out, seconds))
 
     def _timed_meet(self, join: Join, batch: Batch) -> tuple[Met, float]:
         began = self._clock()
@@ -176,7 +204,11 @@ class Eddy:
         for part in (met.wider, met.rest):
             if part is not None:
                 self._floating.push(part)
-        self._bounce(batch if met.rest is None else batch.take(slice(0, met.done)), where.alias, met)
+        done = batch if met.rest is None else batch.take(slice(0, met.done))
+        if batch.own is None:
+            self._bounce(done, where.alias, met)
+        elif len(done):
+            self.unbuilt.wait(done, where.alias, met, self._join(batch.signature.spanned, where.alias).single)
         return 0 if met.wider is None else len(met.wider)
 
     def _visit(self, batch: Batch, where: Destination) -> int:
@@ -225,17 +257,24 @@ class Eddy:
     def _rest(self) -> None:
         """Nothing floats: wait, pay what is owed, or end."""
         if not self._hopeless():
-            if self.asking.waiting():
+            for batch in self.unbuilt.due([a for a in range(self._graph.size) if self.asking.promised(a)]):
+                self._floating.push(batch)
+            if self._floating or self.asking.waiting():
                 return
             if self.asking.owed and settle(self.run, self.asking, self._graph):
                 return
+        self._end()
+
+    def _end(self) -> None:
         self.asking.stop()
+        self.unbuilt.forget()
         self.finished = True
 
     def _hopeless(self) -> bool:
         """Whether some alias has arrived completely and has no row: nothing can be joined with it."""
         return any(
-            not view.selected and self.asking.promised(alias) for alias, view in enumerate(self.run.aliases)
+            not view.selected and alias not in self.unbuilt.passing and self.asking.promised(alias)
+            for alias, view in enumerate(self.run.aliases)
         )
 
     def _join(self, spanned: int, alias: int) -> Join:
@@ -244,11 +283,12 @@ class Eddy:
             join = self._joins[spanned, alias] = Join.of(self.run.block, spanned, alias)
         return join
 
-    def _legal(self, signature: Signature) -> tuple[Destination, ...]:
-        return legal(signature, self._graph, self.asking.providers, self.asking.chosen)
-
     def _drain(self) -> list[Command]:
         commands = self._out + self.asking.commands
         self._out = []
         self.asking.commands = []
         return commands
+
+
+def _legal(graph: Graph, asking: Asking, signature: Signature) -> tuple[Destination, ...]:
+    return legal(signature, graph, asking.providers, asking.chosen)

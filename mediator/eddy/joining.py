@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mediator.eddy.run import Run
-from mediator.flow.batch import Batch, Signature, as_ids, taken
-from mediator.query.model import ROW_ID, Block, Column, Predicate
+from mediator.eddy.run import Run, read
+from mediator.flow.batch import Batch, Signature, as_ids, coalesced, taken
+from mediator.query.model import Block, Column, Predicate
 from mediator.state.columns import FixedColumn
 from mediator.state.index import Found, Visible
 from mediator.state.keys import Keys, Part, keys_of
@@ -66,11 +68,9 @@ class Met:
 
 def prepare(run: Run, join: Join, batch: Batch) -> None:
     """Bring up to date what the probe will read, so that several may read at once."""
-    for source in (*join.sources, *(c for p in join.checks for c in p.reads)):
-        if source.field != ROW_ID:
-            column = run.view(source.alias).stem.store.column(source.field)
-            if source in join.sources:
-                column.keyed().settle(alone=len(join.sources) == 1)
+    run.prepare(batch, (*join.sources, *(c for p in join.checks for c in p.reads)))
+    for source in join.sources:
+        run.store(batch, source.alias).column(source.field).keyed().settle(alone=len(join.sources) == 1)
     view = run.aliases[join.alias]
     view.visible(batch.seen[join.alias])
     if join.fields:
@@ -87,7 +87,9 @@ def meet(run: Run, join: Join, batch: Batch, room: int) -> Met:
         if not len(at):
             break
         columns = {
-            c: run.read(c, rows) if c.alias == join.alias else run.gather(batch, c, at)
+            c: read(run.store(batch, c.alias), c.field, rows)
+            if c.alias == join.alias
+            else run.gather(batch, c, at)
             for c in predicate.reads
         }
         keep = predicate.test(columns)
@@ -96,13 +98,24 @@ def meet(run: Run, join: Join, batch: Batch, room: int) -> Met:
     wider = _widened(batch, join.alias, at, rows) if len(at) else None
     if found.next >= len(batch):
         return Met(wider, at, len(batch), None)
-    rest = replace(batch.take(slice(found.next, None)), cut=join.alias, taken=found.taken)
+    rest = replace(batch.take(slice(found.next, None)), cut=join.alias, taken=found.taken, since=batch.since)
     return Met(wider, at, found.next, rest)
+
+
+def rejoined(batch: Batch, parts: Sequence[Batch], met: Sequence[Met]) -> list[tuple[Batch, Met]]:
+    """What the parts of a batch found, as if the batch had never been parted. Part by part, where one was cut short, or
+    where they found enough to stay apart."""
+    if len(parts) == 1 or any(m.rest is not None for m in met) or sum(len(m.at) for m in met) > len(parts[0]):
+        return list(zip(parts, met, strict=True))
+    starts = accumulate((len(part) for part in parts), initial=0)
+    at = np.concatenate([m.at + np.int32(start) for m, start in zip(met, starts, strict=False)])
+    wider = coalesced([m.wider for m in met if m.wider is not None], len(at))
+    return [(batch, Met(wider[0] if wider else None, at, len(batch), None))]
 
 
 def _find(run: Run, join: Join, batch: Batch, room: int) -> Found:
     view = run.aliases[join.alias]
-    visible = view.visible(batch.seen[join.alias])
+    visible = view.visible(batch.seen[join.alias], batch.since)
     if not visible.limit:
         return Found(np.zeros(0, np.int32), np.zeros(0, np.int32), len(batch), 0)
     if join.fields:
@@ -117,14 +130,14 @@ def _keys(run: Run, join: Join, batch: Batch) -> Keys:
     for source in join.sources:
         rows = batch.rows[source.alias]
         assert rows is not None
-        parts.append(Part(run.view(source.alias).stem.store.column(source.field).keyed(), rows))
+        parts.append(Part(run.store(batch, source.alias).column(source.field).keyed(), rows))
     return keys_of(parts)
 
 
 def _find_in_runs(run: Run, join: Join, batch: Batch, visible: Visible, room: int) -> Found:
     bounds, nulls = [], np.zeros(len(batch), np.bool_)
     for op, source in join.bounds:
-        column, rows = run.view(source.alias).stem.store.column(source.field), batch.rows[source.alias]
+        column, rows = run.store(batch, source.alias).column(source.field), batch.rows[source.alias]
         assert isinstance(column, FixedColumn)
         assert rows is not None
         values, valid = column.numbers(rows)
@@ -150,7 +163,7 @@ def _widened(batch: Batch, alias: int, at: Positions, rows: Positions) -> Batch:
     vectors[alias] = rows
     signature = batch.signature
     wider = Signature(signature.spanned | 1 << alias, signature.passed)
-    return Batch(wider, tuple(vectors), batch.seen)
+    return Batch(wider, tuple(vectors), batch.seen, own=batch.own)
 
 
 def _equalities(block: Block, spanned: int, alias: int) -> list[tuple[str, Column]]:

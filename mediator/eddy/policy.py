@@ -21,7 +21,26 @@ class Visit:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """Rows that need not be built: of which alias, how many, and how many of it have come, these included.
+
+    `held` is how many of each alias the query has been given and has built. `shared` says that other queries would be
+    served from these rows if they were built.
+    """
+
+    alias: int
+    rows: int
+    came: int
+    held: tuple[int, ...]
+    shared: bool
+
+
 class Policy(Protocol):
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination: ...
 
     def learn(self, visit: Visit) -> None: ...
+
+    def builds(self, coming: Coming) -> bool:
+        """Whether rows are built that need not be."""
+        ...

@@ -40,14 +40,16 @@ class Router:
                 chosen = self._policy.choose(signature, route.array)
                 route.array.remove(chosen)
                 route.array.insert(0, chosen)
-                # The first try of a destination is one batch: it may turn out to be a bad one.
+                # Until something is known of a destination it gets one batch at a time: it may be a bad one.
                 route.left = self._revisit if chosen in route.tried else 1
-                route.tried.add(chosen)
             route.left -= 1
         return route.array[0]
 
     def learn(self, visit: Visit) -> None:
         self._policy.learn(visit)
+        route = self._routes.get(visit.signature)
+        if route is not None:
+            route.tried.add(visit.destination)
 
     def forget(self) -> None:
         """What is legal has changed."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mediator.flow.batch import Batch, Rows, Signature, as_ids, taken
-from mediator.query.model import ROW_ID, Block, Column, Predicate
+from mediator.flow.batch import Batch, Own, Rows, Signature, as_ids, taken
+from mediator.query.model import ROW_ID, Alias, Block, Column, Predicate
+from mediator.state.rowstore import RowStore
 from mediator.state.stem import SteM
 from mediator.state.view import AliasView, View
 
@@ -27,8 +29,7 @@ class Run:
         self.views = {name: View(stem) for name, stem in stems.items()}
         for alias in block.aliases:
             store = stems[alias.relation.name].store
-            for computed in alias.computed:
-                store.compute(computed.name, computed.type, computed.reads, computed.evaluate)
+            _compute(store, alias)
         self.aliases = tuple(self._alias_view(a.number) for a in block.aliases)
 
     def view(self, alias: int) -> View:
@@ -46,18 +47,37 @@ class Run:
                 batches += self._singletons(alias.number, rows, self._seen(alias.number, relation, before))
         return batches
 
+    def pass_by(self, alias: int, rows: pa.RecordBatch) -> list[Batch]:
+        """Batches of rows of the alias that pass its selections and are not built."""
+        store = RowStore.of(self.block.aliases[alias].relation.schema, rows)
+        _compute(store, self.block.aliases[alias])
+        kept: Rows = range(store.n)
+        selections = self._selections(alias)
+        if selections:
+            kept = np.flatnonzero(_selected(selections, store, kept)).astype(np.int32)
+        batches = self._singletons(alias, kept, (0,) * len(self.aliases))
+        return [replace(batch, own=Own(alias, store)) for batch in batches]
+
+    def store(self, batch: Batch, alias: int) -> RowStore:
+        """Where the batch's rows of an alias lie."""
+        if batch.own is not None and batch.own.alias == alias:
+            own: RowStore = batch.own.store
+            return own
+        return self.view(alias).stem.store
+
     def gather(self, batch: Batch, column: Column, at: Positions | slice | None = None) -> pa.Array:
         """A column of the batch's rows, or of those at some positions."""
         rows = batch.rows[column.alias]
         assert rows is not None
         if at is not None:
             rows = taken(rows, at)
-        return self.read(column, rows)
+        return read(self.store(batch, column.alias), column.field, rows)
 
-    def read(self, column: Column, rows: Rows) -> pa.Array:
-        if column.field == ROW_ID:
-            return pa.array(as_ids(rows).astype(np.int64))
-        return self.view(column.alias).stem.store.gather(column.field, rows)
+    def prepare(self, batch: Batch, columns: Iterable[Column]) -> None:
+        """Complete these columns, so that several may be gathered at once."""
+        for column in columns:
+            if column.field != ROW_ID:
+                self.store(batch, column.alias).column(column.field)
 
     def everything(self, alias: int) -> Batch:
         """All rows that the query has of an alias, as a batch that may join with all it has of the others."""
@@ -67,18 +87,12 @@ class Run:
 
     def _alias_view(self, number: int) -> AliasView:
         alias = self.block.aliases[number]
-        own = [p for p in self.block.predicates if p.aliases == 1 << number and not p.costly]
-        view = self.views[alias.relation.name]
-        return AliasView(view, partial(self._select, own) if own else None)
+        view, selections = self.views[alias.relation.name], self._selections(number)
+        return AliasView(view, partial(_selected, selections, view.stem.store) if selections else None)
 
-    def _select(self, predicates: Sequence[Predicate], rows: Rows) -> Mask:
-        """Which of these stored rows pass the selections."""
-        keep = np.ones(len(rows), np.bool_)
-        for predicate in predicates:
-            left = np.flatnonzero(keep)
-            columns = {c: self.read(c, taken(rows, left)) for c in predicate.reads}
-            keep[left] = predicate.test(columns)
-        return keep
+    def _selections(self, alias: int) -> list[Predicate]:
+        """The predicates on this alias alone that are tested on every row that comes."""
+        return [p for p in self.block.predicates if p.aliases == 1 << alias and not p.costly]
 
     def _seen(self, newest: int, relation: str, before: int) -> tuple[int, ...]:
         """How much of each alias a new batch may join with. Rows of one relation are ordered by (time, alias), so
@@ -96,3 +110,24 @@ class Run:
         vectors: list[Rows | None] = [None] * len(self.aliases)
         vectors[alias] = rows
         return Batch(Signature(1 << alias), tuple(vectors), seen)
+
+
+def read(store: RowStore, field: str, rows: Rows) -> pa.Array:
+    """A field of stored rows; or their ids, where it is called so."""
+    if field == ROW_ID:
+        return pa.array(as_ids(rows).astype(np.int64))
+    return store.gather(field, rows)
+
+
+def _selected(predicates: Sequence[Predicate], store: RowStore, rows: Rows) -> Mask:
+    """Which of these stored rows pass all of the predicates."""
+    keep = np.ones(len(rows), np.bool_)
+    for predicate in predicates:
+        left = np.flatnonzero(keep)
+        keep[left] = predicate.test({c: read(store, c.field, taken(rows, left)) for c in predicate.reads})
+    return keep
+
+
+def _compute(store: RowStore, alias: Alias) -> None:
+    for computed in alias.computed:
+        store.compute(computed.name, computed.type, computed.reads, computed.evaluate)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,14 @@ class Signature(NamedTuple):
     completing: int = -1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Own:
+    """Where a batch's rows of one alias lie if they were not built: in a store that is gone when its batches are."""
+
+    alias: int
+    store: Any  # a `RowStore`, of which this layer knows nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Per alias spanned, a vector of row ids; all vectors are of one length.
@@ -38,18 +46,24 @@ class Batch:
     signature: Signature
     rows: tuple[Rows | None, ...]
     seen: tuple[int, ...]
-    # A probe that found too much to go on at once is cut short: the rest goes back to the same alias first, and its
-    # first row has already had `taken` of its matches.
+    # Where it must go next. A probe that found too much to go on at once is cut short: the rest goes back to the same
+    # alias, and its first row has already had `taken` of its matches. An unbuilt batch goes to an alias again and
+    # again, and has met the rows before `since` there.
     cut: int = -1
     taken: int = 0
+    since: int = 0
+    own: Own | None = None
 
     def __len__(self) -> int:
-        return next(len(r) for r in self.rows if r is not None)
+        for rows in self.rows:
+            if rows is not None:
+                return len(rows)
+        raise AssertionError("a batch spans something")
 
     def take(self, positions: Positions) -> Batch:
         """These rows of the batch, whatever it was in the middle of."""
-        rows = tuple(None if r is None else taken(r, positions) for r in self.rows)
-        return Batch(self.signature, rows, self.seen)
+        rows = tuple([None if r is None else taken(r, positions) for r in self.rows])
+        return Batch(self.signature, rows, self.seen, own=self.own)
 
     def parts(self, size: int) -> list[Batch]:
         """The batch in pieces of about equal size, none larger than this."""
@@ -57,12 +71,12 @@ class Batch:
         if count < 2:
             return [self]
         ends = [len(self) * k // count for k in range(count + 1)]
-        parts = [replace(self.take(slice(a, b)), cut=self.cut) for a, b in pairwise(ends)]
+        parts = [replace(self.take(slice(a, b)), cut=self.cut, since=self.since) for a, b in pairwise(ends)]
         parts[0] = replace(parts[0], taken=self.taken)
         return parts
 
     def signed(self, signature: Signature) -> Batch:
-        return Batch(signature, self.rows, self.seen)
+        return Batch(signature, self.rows, self.seen, own=self.own)
 
 
 def as_ids(rows: Rows) -> NDArray[np.int32]:
@@ -80,12 +94,15 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def coalesced(batches: Iterable[Batch], most: int) -> list[Batch]:
-    """Batches of one signature put together, one after the other, as long as no more than `most` rows are."""
+    """Batches that differ in nothing but their rows put together, as long as no more than `most` rows are.
+
+    What differs all the same is taken from the first.
+    """
     heaps: list[list[Batch]] = []
     rows = most
     for batch in batches:
         rows += len(batch)
-        if rows > most:
+        if rows > most or heaps[-1][-1].own is not batch.own:
             heaps.append([])
             rows = len(batch)
         heaps[-1].append(batch)
@@ -94,7 +111,7 @@ def coalesced(batches: Iterable[Batch], most: int) -> list[Batch]:
 
 def _one(batches: Sequence[Batch]) -> Batch:
     vectors = [[r for r in of if r is not None] for of in zip(*(b.rows for b in batches), strict=True)]
-    return Batch(batches[0].signature, tuple(joined(v) if v else None for v in vectors), batches[0].seen)
+    return replace(batches[0], rows=tuple(joined(v) if v else None for v in vectors))
 
 
 def taken(rows: Rows, positions: Positions) -> Rows:

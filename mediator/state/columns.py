@@ -50,6 +50,10 @@ class StoreColumn(Protocol):
 
     def append(self, values: pa.Array) -> None: ...
 
+    def adopt(self, values: pa.Array) -> None:
+        """Take in the first values, without a copy where that can be."""
+        ...
+
     def gather(self, rows: Rows) -> pa.Array: ...
 
     def keyed(self) -> Keyed: ...
@@ -78,6 +82,10 @@ class FixedColumn:
     def append(self, values: pa.Array) -> None:
         self._nulls.append(values, self._values.n)
         self._values.extend(_numbers(values, self._values.data.dtype))
+
+    def adopt(self, values: pa.Array) -> None:
+        self._nulls.append(values, 0)
+        self._values = Growable.of(_numbers(values, self._values.data.dtype))
 
     def gather(self, rows: Rows) -> pa.Array:
         values = self._values.used
@@ -142,6 +150,9 @@ class TextColumn:
             offsets, data, 0, count, self.words.data, start, self.heap.data, self.heap.n
         )
 
+    def adopt(self, values: pa.Array) -> None:
+        self.append(values)
+
     @property
     def _rows(self) -> int:
         return self.words.n // 2
@@ -200,6 +211,9 @@ class OtherColumn:
         while self._chunks and len(self._chunks[-1]) < 2 * len(values):
             values = pa.concat_arrays([self._chunks.pop(), values])
         self._chunks.append(values)
+
+    def adopt(self, values: pa.Array) -> None:
+        self.append(values)
 
     def gather(self, rows: Rows) -> pa.Array:
         whole = pa.chunked_array(self._chunks, self.type)
@@ -284,7 +298,21 @@ def _numbers(values: pa.Array, dtype: np.dtype[np.generic]) -> NDArray[np.generi
         values = pc.cast(values, pa.uint8())
     if not len(values):
         return np.empty(0, dtype)
-    return np.frombuffer(values.buffers()[1], dtype)[values.offset : values.offset + len(values)]
+    return np.asarray(_Lent(values.buffers()[1], dtype))[values.offset : values.offset + len(values)]
+
+
+class _Lent:
+    """A buffer that NumPy takes for memory to write to. Arrow would not have that, and nobody here does; but Numba
+    would compile every kernel once more for arrays that cannot be written to."""
+
+    def __init__(self, buffer: pa.Buffer, dtype: np.dtype[np.generic]) -> None:
+        self._buffer = buffer
+        self.__array_interface__ = {
+            "data": (buffer.address, False),
+            "shape": (buffer.size // dtype.itemsize,),
+            "typestr": dtype.str,
+            "version": 3,
+        }
 
 
 def _array(type_: pa.DataType, values: NDArray[np.generic], valid: Mask | None) -> pa.Array:

@@ -25,6 +25,13 @@ class Growable(Generic[T]):
         self._fill = fill
         self.n = 0
 
+    @classmethod
+    def of(cls, values: NDArray[T]) -> Growable[T]:
+        """These values, which are not copied unless more come."""
+        growable = cls(values.dtype)
+        growable.data, growable.n = values, len(values)
+        return growable
+
     def reserve(self, total: int) -> None:
         """Make room for `total` entries in all."""
         if total <= len(self.data):

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-_WORTH = 4_096  # rows; below that, waking a thread takes longer than the work
+_WORTH = 1 << 15  # rows; below that, waking a thread takes longer than the work
 _PIECES = 2  # for each hand, so that one that is done early finds more to do
 
 

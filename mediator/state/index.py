@@ -1,7 +1,7 @@
 """An index over key columns of a row store: which rows have this key?
 
-Built lazily, for rows added since it was last asked. Where the keys are one exact column of close numbers it has a place
-for each; others are hashed. Rows with a NULL in the key are not in it.
+Built lazily, for rows added since it was last asked. Where the keys are one exact column of close numbers it has a
+place for each; others are hashed. Rows with a NULL in the key are not in it.
 """
 
 from __future__ import annotations

@@ -23,6 +23,15 @@ class RowStore:
         self._columns: dict[str, StoreColumn] = {f.name: column_of(f.type) for f in schema}
         self._computed: dict[str, _Filler] = {}
 
+    @classmethod
+    def of(cls, schema: pa.Schema, rows: pa.RecordBatch) -> RowStore:
+        """A store of these rows alone."""
+        store = cls(schema)
+        for name, column in zip(schema.names, rows.columns, strict=True):
+            store._columns[name].adopt(column)
+        store.n = rows.num_rows
+        return store
+
     def append(self, rows: pa.RecordBatch) -> range:
         """Store the rows; their ids follow one another."""
         if self.n + rows.num_rows > _MOST:

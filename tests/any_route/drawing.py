@@ -40,6 +40,8 @@ def draw(seed: int) -> Case:
         return _ring(seed, random)
     if special < 0.25:
         return _hybrid(seed, random)
+    if special < 0.35:
+        return _scanned(seed, random)
     deep = random.random() < 0.35
     relations, tables = {}, {}
     for number in range(random.randint(2, 5) if deep else random.randint(1, 4)):
@@ -114,6 +116,33 @@ def _hybrid(seed: int, random: Random) -> Case:
     down = frozenset([("t1", "scan")]) if random.random() < 0.6 else frozenset[tuple[str, str]]()
     catalog = Catalog(relations, {"site": Source("site")})
     return Case(seed, catalog, tables, (random.choice(statements),), 0.0, down, 0.0)
+
+
+def _scanned(seed: int, random: Random) -> Case:
+    """Relations that one scan each brings: rows of one of them need not be built."""
+    relations, tables = {}, {}
+    for name in ("t0", "t1", "t2", "t3")[: random.choice((2, 3, 3, 4))]:
+        kinds = [random.choice("iiijsf") for _ in range(random.randint(1, 3))]
+        fields = tuple(Field(f"{kind}{n}", TYPES[kind]) for n, kind in enumerate(kinds))
+        rows = _rows(random, kinds)
+        relations[name] = relation = Relation(
+            name, fields, (AccessMethod("scan", "scan", (_MIRROR,), None),), _key(random, fields, rows)
+        )
+        columns = [[row[n] for row in rows] for n in range(len(fields))]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)]
+        tables[name] = pa.Table.from_arrays(arrays, schema=relation.schema)
+    statements = []
+    for _ in range(random.choice((1, 1, 2))):
+        chosen = random.sample(list(relations.values()), random.randint(2, len(relations)))
+        if random.random() < 0.3:
+            chosen.append(random.choice(chosen))
+        aliases = [(f"a{n}", relation) for n, relation in enumerate(chosen)]
+        picky = random.random() < 0.4
+        selections = [_selection(random, alias, random.choice(r.fields)) for alias, r in aliases if picky]
+        statements.append(_listed(random, aliases, _joins(random, aliases) + selections[:2]))
+    failing = random.choice((0.0, 0.0, 0.0, 0.2))
+    catalog = Catalog(relations, {"site": Source("site")})
+    return Case(seed, catalog, tables, tuple(statements), failing, frozenset(), 0.0)
 
 
 def _deep_relation(random: Random, name: str, number: int) -> tuple[Relation, pa.Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Coming, Visit
 from mediator.flow.batch import Signature
 
 
@@ -20,6 +20,9 @@ class Fixed:
 
     def learn(self, visit: Visit) -> None:
         pass
+
+    def builds(self, coming: Coming) -> bool:
+        return True
 
     def _place(self, destination: Destination) -> tuple[int, int]:
         if isinstance(destination, Probe):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from mediator.eddy.destinations import Destination
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Coming, Visit
 from mediator.flow.batch import Signature
 
 
@@ -24,3 +24,6 @@ class Lottery:
     def learn(self, visit: Visit) -> None:
         before = self._tickets.get(visit.destination, 1.0)
         self._tickets[visit.destination] = max(1.0, before + visit.rows_in - visit.rows_out)
+
+    def builds(self, coming: Coming) -> bool:
+        return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from mediator.eddy.destinations import Destination
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Coming, Visit
 from mediator.flow.batch import Signature
 
 
@@ -19,3 +19,6 @@ class AtRandom:
 
     def learn(self, visit: Visit) -> None:
         pass
+
+    def builds(self, coming: Coming) -> bool:
+        return self._random.random() < 0.5

@@ -1,7 +1,7 @@
 """Rank ordering (Overheads of eddies, 2004): least (fan-out - 1) / cost first, both measured per signature.
 
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
-tried from a signature is tried once. Old visits weigh less than new ones.
+tried from a signature is tried first, those without a result yet in turns. Old visits weigh less than new ones.
 
 SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
 rule out is then never asked for, and a call costs more than any probe.
@@ -13,17 +13,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Coming, Visit
 from mediator.flow.batch import Signature
 
 _KEEP = 0.9  # what a visit's weight shrinks to with each later one
 _LEAST_COST = 1e-9
+_PIECE = 1 << 14  # rows that are worth going from SteM to SteM by themselves
+_LARGE = 1 << 16  # rows below which nothing is huge
+_HUGE = 2  # times the largest of the others
 
 
 @dataclass(slots=True)
 class _Past:
     """Rows and seconds of the visits of one signature to one destination, the later ones weighing more."""
 
+    tries: int = 0
     rows_in: float = 0.0
     rows_out: float = 0.0
     seconds: float = 0.0
@@ -40,24 +44,38 @@ class _Past:
 
 
 class Rank:
-    def __init__(self, remote: Collection[int] = ()) -> None:
-        """`remote` are the aliases whose rows are looked up."""
+    def __init__(self, remote: Collection[int] = (), kept: float = float("inf")) -> None:
+        """`remote` are the aliases whose rows are looked up. Of a relation that other queries may use, `kept` rows are
+        built, where the rest need not be."""
+        self._kept = kept
         self._remote = frozenset(remote)
         self._past: dict[tuple[Signature, Destination], _Past] = {}
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
         if signature.completing >= 0:
             return _completion(legal)
-        return min(legal, key=lambda d: self._rank(signature, d))
+        chosen = min(legal, key=lambda d: self._rank(signature, d))
+        self._past.setdefault((signature, chosen), _Past()).tries += 1
+        return chosen
 
     def learn(self, visit: Visit) -> None:
         past = self._past.setdefault((visit.signature, visit.destination), _Past())
         past.add(visit)
 
-    def _rank(self, signature: Signature, destination: Destination) -> tuple[bool, float]:
+    def builds(self, coming: Coming) -> bool:
+        """All but what arrives in large pieces of a relation far larger than all others, which would only fill the
+        memory. What other queries can be served from is built up to a limit."""
+        if coming.shared:
+            return coming.came <= self._kept
+        others = max(n for alias, n in enumerate(coming.held) if alias != coming.alias)
+        return coming.rows < _PIECE or coming.came <= _HUGE * max(others, _LARGE)
+
+    def _rank(self, signature: Signature, destination: Destination) -> tuple[bool, float, int]:
         past = self._past.get((signature, destination))
         far = isinstance(destination, Probe) and destination.alias in self._remote
-        return far, past.rank if past and past.rows_in else float("-inf")
+        if past is None or not past.rows_in:
+            return far, float("-inf"), past.tries if past else 0
+        return far, past.rank, 0
 
 
 def _completion(legal: Sequence[Destination]) -> Destination:

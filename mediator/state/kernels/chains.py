@@ -25,8 +25,10 @@ def follow_all(
 ) -> tuple[int, int]:
     """`count` chains side by side, link by link, as long as all of a link fits: visible rows go to `out`.
 
-    Returns how many are out now, and how many chains go on; where those are is in `at` and `rows`.
+    Returns how many are out now, and how many chains go on; where those are is in `at` and `rows`. Where positions are
+    row ids, a chain is over when it comes to rows before `since`.
     """
+    oldest = 0 if mapped else since
     while 0 < count <= len(out_at) - n:
         left = 0
         for k in range(count):
@@ -38,7 +40,7 @@ def follow_all(
             after = following[row]
             at[left] = i
             rows[left] = after
-            left += after >= 0
+            left += after >= oldest
         count = left
     return n, count
 
@@ -63,10 +65,11 @@ def follow_each(
     """
     n = 0
     room = len(out_at)
+    oldest = 0 if mapped else since
     for k in range(count):
         row = rows[k]
         had = 0
-        while row >= 0:
+        while row >= oldest:
             p = np.int64(position[row]) if mapped else np.int64(row)
             if since <= p < limit:
                 had += 1

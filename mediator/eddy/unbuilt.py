@@ -1,0 +1,129 @@
+"""Rows that are not built: they probe again and again, and nobody finds them.
+
+A row is stored and indexed so that rows that come later find it. A huge relation that nothing else depends on can do
+without: its batches keep their rows to themselves and go from SteM to SteM like any others, but where they found what
+there was they wait, and come again for what has been built since, until everything has arrived. So each combination is
+found once, by the row that was not built; `since` is the paper's LastMatchTimeStamp, as a position.
+
+It is possible where no provider in the block needs anybody's row: then no row is ever looked up, none is owed a lookup,
+and all that a waiting batch waits for arrives by itself. One relation of a block at most may be unbuilt, since its rows
+and those of another such one would never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mediator.binding.model import Provider
+from mediator.eddy.joining import Met
+from mediator.eddy.policy import Coming, Policy
+from mediator.eddy.run import Run
+from mediator.flow.batch import Batch, coalesced
+from mediator.flow.events import Landing
+from mediator.query.model import ROW_ID, Block
+
+
+class Unbuilt:
+    """Which landings are not built, and which of their batches wait for which alias."""
+
+    def __init__(self, run: Run, policy: Policy, providers: Sequence[Sequence[Provider]]) -> None:
+        self._run = run
+        self._policy = policy
+        self._eligible = _eligible(run.block, providers)
+        self._landings: list[tuple[int, Landing]] = []
+        self._waiting: dict[int, list[Batch]] = {}
+        self.rows: dict[str, int] = {}  # that came and were not built
+        self.passing: set[int] = set()  # aliases of which such rows passed the selections
+
+    def takes(self, relation: str, landing: Landing) -> bool:
+        """Whether these rows, which have just come, are not to be built."""
+        alias = self._eligible.get(relation)
+        if alias is None or landing.ids is not None or not landing.rows.num_rows:
+            return False
+        held = tuple(self._run.view(a).count for a in range(len(self._run.aliases)))
+        came = held[alias] + self.rows.get(relation, 0) + landing.rows.num_rows
+        shared = bool(self._run.block.aliases[alias].relation.methods[0].mirrors)
+        if self._policy.builds(Coming(alias, landing.rows.num_rows, came, held, shared)):
+            return False
+        self._eligible = {relation: alias}
+        self._landings.append((alias, landing))
+        self.rows[relation] = self.rows.get(relation, 0) + landing.rows.num_rows
+        return True
+
+    @property
+    def landed(self) -> int:
+        """Rows that no batch was made of yet."""
+        return sum(landing.rows.num_rows for _, landing in self._landings)
+
+    def batches(self) -> Iterator[Batch]:
+        """Those of the landings taken since this was last asked."""
+        for alias, landing in self._landings:
+            for batch in self._run.pass_by(alias, landing.rows):
+                self.passing.add(alias)
+                yield batch
+        self._landings.clear()
+
+    def arriving(self, batch: Batch, alias: int) -> Batch:
+        """The batch as it comes to an alias for the first time: it meets whatever is there."""
+        return self._renewed(batch, alias) if batch.own is not None and batch.cut < 0 else batch
+
+    def wait(self, batch: Batch, alias: int, met: Met, single: bool) -> None:
+        """The batch has met what was there of an alias. If a row can match only one, those that have go no further."""
+        if single:
+            missed = np.ones(len(batch), np.bool_)
+            missed[met.at[met.at < len(batch)]] = False
+            batch = batch.take(np.flatnonzero(missed))
+        if len(batch):
+            since = batch.seen[alias]
+            self._waiting.setdefault(alias, []).append(replace(batch, cut=alias, taken=0, since=since))
+
+    def due(self, complete: Collection[int]) -> list[Batch]:
+        """The waiting batches for which more has been built. Those that wait for what is complete are let go."""
+        due: list[Batch] = []
+        for alias, batches in self._waiting.items():
+            count = self._run.view(alias).count
+            due += self._together([self._again(b, alias) for b in batches if b.since < count])
+            self._waiting[alias] = [b for b in batches if b.since == count and alias not in complete]
+        return due
+
+    def _together(self, batches: Sequence[Batch]) -> list[Batch]:
+        """Those that are alike put together: every time they wait there are more and smaller ones."""
+        alike: dict[tuple[object, ...], list[Batch]] = {}
+        for batch in batches:
+            alike.setdefault((id(batch.own), batch.signature, batch.cut, batch.since), []).append(batch)
+        return [whole for some in alike.values() for whole in coalesced(some, self._run.largest_batch)]
+
+    def forget(self) -> None:
+        """Nothing more is wanted."""
+        self._landings.clear()
+        self._waiting.clear()
+
+    def _again(self, batch: Batch, alias: int) -> Batch:
+        """The batch on its way back. One that found nothing built is still free to go elsewhere."""
+        return self._renewed(batch, alias) if batch.since else replace(batch, cut=-1)
+
+    def _renewed(self, batch: Batch, alias: int) -> Batch:
+        seen = list(batch.seen)
+        seen[alias] = self._run.view(alias).count
+        return replace(batch, seen=tuple(seen))
+
+
+def _eligible(block: Block, providers: Sequence[Sequence[Provider]]) -> dict[str, int]:
+    """Relations whose rows need not be built, each with its alias: with one scan, read once, and told apart nowhere."""
+    if len(block.aliases) == 1 or any(p.depends for of in providers for p in of):
+        return {}
+    told_apart = {o.column.alias for o in block.outputs if o.column.field == ROW_ID}
+    told_apart |= {c.alias for p in block.predicates for c in p.reads if c.field == ROW_ID}
+    names = [a.relation.name for a in block.aliases]
+    return {
+        a.relation.name: a.number
+        for a in block.aliases
+        if names.count(a.relation.name) == 1
+        and a.number not in told_apart
+        and [m.kind for m in a.relation.methods] == ["scan"]
+        and not a.relation.repeats
+        and a.relation.literal is None
+    }

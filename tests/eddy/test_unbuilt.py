@@ -1,0 +1,171 @@
+"""Rows that are not built: found all the same, stored nowhere, and never taken for what other queries can be served."""
+
+from __future__ import annotations
+
+import weakref
+
+import pyarrow as pa
+import pytest
+
+from mediator.answering import verdicts_of
+from mediator.assembly import House, Settings
+from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.eddy.eddy import Eddy
+from mediator.flow.events import SEED, Arrived, Ask, Exhausted, Landing
+from mediator.query.understand import understand
+from mediator.stages import Stages, Work
+
+AT = (Mirror("site", ""),)
+SCAN = AccessMethod("scan", "scan", AT, None)
+BY_KEY = AccessMethod("by_key", "index", AT, None, required=("key",))
+JOIN = "select huge.n, small.v from huge join small on huge.key = small.key"
+
+
+class Query:
+    """Steps by hand; `kept` rows of `huge` are built, and no more than they."""
+
+    def __init__(
+        self,
+        sql: str = JOIN,
+        kept: int = 2,
+        house: House | None = None,
+        methods: tuple[AccessMethod, ...] = (SCAN,),
+    ) -> None:
+        huge = Relation("huge", (Field("n", pa.int64()), Field("key", pa.int64())), (SCAN,))
+        small = Relation("small", (Field("key", pa.int64()), Field("v", pa.int64())), methods)
+        catalog = Catalog({"huge": huge, "small": small}, {"site": Source("site")})
+        query = understand(sql, catalog)
+        house = house or House(lambda: 0.0)
+        self.stages = Stages(query, verdicts_of(query, catalog), house, Settings(kept=kept))
+        self.answers: list[tuple[object, ...]] = []
+        self.asks: dict[str, int] = {}
+        self._obey(self.stages.start())
+
+    @property
+    def eddy(self) -> Eddy:
+        (eddy,) = self.stages.eddies().values()
+        return eddy
+
+    def stored(self, relation: str) -> int:
+        return self.eddy.run.views[relation].stem.store.n
+
+    def land(self, relation: str, *rows: tuple[int, int]) -> None:
+        names = ("n", "key") if relation == "huge" else ("key", "v")
+        columns = [pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)]
+        landing = Landing(pa.RecordBatch.from_arrays(columns, names=list(names)))
+        self.stages.admit(Arrived(self.asks[relation], landing))
+        self.turn()
+
+    def end(self, relation: str) -> None:
+        self.stages.admit(Exhausted(self.asks[relation], SEED))
+        self.turn()
+
+    def turn(self) -> None:
+        while not self.stages.idle:
+            self._obey(self.stages.turn())
+
+    def _obey(self, work: Work) -> None:
+        self.asks |= {c.relation: c.number for c in work.commands if isinstance(c, Ask)}
+        for batch in work.answers:
+            self.answers += [tuple(row.values()) for row in batch.to_pylist()]
+
+
+def test_rows_beyond_the_limit_are_stored_nowhere_and_found_all_the_same() -> None:
+    query = Query()
+    query.land("huge", (1, 10), (2, 20))
+    query.land("huge", (3, 10), (4, 30))
+    assert query.stored("huge") == 2
+    query.land("small", (10, 100))
+    assert sorted(query.answers) == [(1, 100), (3, 100)]
+    query.land("small", (10, 101), (30, 300))
+    assert sorted(query.answers) == [(1, 100), (1, 101), (3, 100), (3, 101), (4, 300)]
+    query.land("huge", (5, 30))
+    query.end("huge")
+    query.end("small")
+    assert sorted(query.answers)[-1] == (5, 300)
+    assert len(query.answers) == 6
+    assert query.stages.finished
+    assert query.stored("huge") == 2
+
+
+def test_the_report_counts_them() -> None:
+    query = Query()
+    query.land("huge", (1, 10), (2, 20))
+    query.land("huge", (3, 10))
+    query.end("huge")
+    query.end("small")
+    assert {r.relation: r.rows for r in query.stages.report().relations} == {"huge": 3, "small": 0}
+    assert query.stages.report().complete
+
+
+def test_they_wait_for_nothing_that_has_come_completely() -> None:
+    query = Query(kept=1)
+    query.land("small", (10, 100))
+    query.end("small")
+    query.land("huge", (1, 10), (2, 20))
+    assert query.answers == [(1, 100)]
+    assert query.stored("huge") == 0
+    assert not any(query.eddy.unbuilt._waiting.values())
+
+
+def test_what_waits_is_let_go_at_the_end() -> None:
+    query = Query(kept=0)
+    query.land("huge", (1, 10))
+    (waiting,) = query.eddy.unbuilt._waiting.values()
+    own = waiting[0].own
+    assert own is not None
+    store = weakref.ref(own.store)
+    del waiting, own
+    query.end("huge")
+    query.end("small")
+    assert query.stages.finished
+    assert store() is None
+
+
+def test_an_empty_partner_ends_the_query_only_if_nothing_of_it_came() -> None:
+    query = Query(kept=0)
+    query.land("huge", (1, 10))
+    query.end("huge")
+    assert not query.stages.finished, "huge has arrived, unbuilt: small may still match it"
+    query.land("small", (10, 100))
+    assert query.answers == [(1, 100)]
+
+
+def test_a_selection_holds_for_them_too() -> None:
+    query = Query(JOIN + " where huge.n > 1 and huge.n + small.v > 103", kept=0)
+    query.land("huge", (1, 10), (2, 10), (5, 10))
+    query.land("small", (10, 100))
+    assert query.answers == [(5, 100)]
+
+
+def test_another_query_is_not_served_from_what_was_not_kept() -> None:
+    house = House(lambda: 0.0)
+    first = Query(house=house)
+    first.land("huge", (1, 10), (2, 20))
+    first.land("huge", (3, 10))
+    first.land("small", (10, 100))
+    first.end("huge")
+    first.end("small")
+    second = Query(kept=100, house=house)
+    assert set(second.asks) == {"huge"}, "small is served from its SteM, huge must be asked for again"
+    second.land("huge", (1, 10), (2, 20), (3, 10))
+    second.end("huge")
+    assert sorted(second.answers) == sorted(first.answers) == [(1, 100), (3, 100)]
+
+
+@pytest.mark.parametrize(
+    ("why", "sql", "methods"),
+    [
+        ("a lookup may need the row", JOIN, (SCAN, BY_KEY)),
+        (
+            "the row meets others of its relation",
+            "select a.n, b.n as m from huge a join huge b on a.key = b.key",
+            (SCAN,),
+        ),
+        ("nothing else is joined", "select n from huge", (SCAN,)),
+    ],
+)
+def test_rows_are_built_where(why: str, sql: str, methods: tuple[AccessMethod, ...]) -> None:
+    query = Query(sql, kept=0, methods=methods)
+    query.land("huge", (1, 10), (2, 20))
+    assert query.stored("huge") == 2, why
