@@ -69,7 +69,7 @@ class Turns:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._catch_up()
+            self.catch_up()
         finally:
             self._lock.release()
 
@@ -77,9 +77,10 @@ class Turns:
         """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
         self._due.append(step)
         if not self._lock.locked():
-            self._catch_up()
+            self.catch_up()
 
-    def _catch_up(self) -> None:
+    def catch_up(self) -> None:
+        """Do what is due. For whoever turns, between two steps."""
         while self._due:
             self._due.popleft()()
 
@@ -223,6 +224,8 @@ class Answers:
                 work = turn(stages)
             else:
                 work = await self._in_thread(partial(turn, stages))
+                self._turns.catch_up()
+                work = stages.reconsidered(work)
         self._obey(work)
         await asyncio.sleep(0)
 

@@ -107,6 +107,17 @@ class Stages:
                 self._obey(running, running.eddy.turn(hops))
         return self._drain()
 
+    def reconsidered(self, work: Work) -> Work:
+        """What a turn came to, less what was answered to other queries while it was being taken."""
+        commands: list[Ask | Cancel] = []
+        for command in work.commands:
+            if isinstance(command, Ask):
+                wanted = self._asked_by[command.number].asking.still_wanted(command)
+                commands += [] if wanted is None else [wanted]
+            else:
+                commands.append(command)
+        return Work(commands, work.answers)
+
     @property
     def finished(self) -> bool:
         return all(running.ended for running in self._stages.values())

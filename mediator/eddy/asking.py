@@ -7,7 +7,7 @@ what anybody may be given from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -100,6 +100,19 @@ class Asking:
                 )
             else:
                 self.look_up(batch.take(failed), chosen)
+
+    def still_wanted(self, ask: Ask) -> Ask | None:
+        """What is left of an ask that nobody has been sent yet, now that others' may have been answered meanwhile."""
+        opened = self._open.get(ask.number)
+        if opened is None:
+            return None
+        left = self._serve(self._run.views[ask.relation], ask.bind_set, ask.bindings)
+        if len(left) == len(ask.bindings):
+            return ask
+        self.tallies[ask.relation].asked -= len(ask.bindings) - len(left)
+        self._ended(opened, [b for b in ask.bindings if b not in set(left)])
+        opened.ask = replace(ask, bindings=tuple(left))
+        return opened.ask if left else None
 
     def uncovered(self, batch: Batch, alias: int) -> Mask | None:
         """Which rows of the batch may have matches in the alias that this query has not been given; none if no row
