@@ -252,7 +252,7 @@ def _run(catalog: Catalog, question: Question, receiver: Receiver, progress: Pro
     from mediator.answering import Mediator
 
     async def ask() -> Outcome:
-        async with Mediator(catalog) as mediator:
+        async with Mediator(catalog, devoted=True) as mediator:
             return await run(mediator, question, receiver, progress)
 
     return asyncio.run(ask())

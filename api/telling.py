@@ -92,7 +92,7 @@ async def tell(
     await asyncio.to_thread(rehearse, demo)
     async with (
         HttpTransport(served.catalog.sources) as transport,
-        Mediator(served.catalog, transport=Overheard(transport, log)) as mediator,
+        Mediator(served.catalog, transport=Overheard(transport, log), devoted=True) as mediator,
     ):
         outcome = await run(mediator, Question(demo.sql, {}), Timed(receiver, log), progress)
     console.print()

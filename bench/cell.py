@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from bench.contestants import Contest, Entry, contest
 from bench.shapes import shape
+from mediator.state.warming import devote
 
 _WARM = 20_000  # rows that the kernels are compiled on, and the libraries loaded
 
@@ -72,6 +73,7 @@ def run(cell: Cell) -> Outcome:
 def measured(cell: Cell) -> Outcome:
     """Here and now."""
     pa.set_cpu_count(cell.threads)
+    devote()
     for entry in cell.entries:
         contest(entry, shape(cell.shape, min(cell.rows, _WARM)), cell.threads)()
     data = shape(cell.shape, cell.rows)

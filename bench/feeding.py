@@ -15,7 +15,6 @@ from mediator.flow.events import SEED, Arrived, Ask, Exhausted, Landing
 from mediator.query.understand import understand
 from mediator.stages import Stages
 from mediator.state.hands import Hands
-from mediator.state.warming import warm
 
 _HOPS = 64
 
@@ -48,7 +47,6 @@ class Feed:
     """One query to be answered over and over from the same batches."""
 
     def __init__(self, shape: Shape, batch: int, settings: Settings, hands: Hands) -> None:
-        warm()
         self._sql = shape.sql
         self._catalog = catalog_of(shape.tables)
         self._rounds = arrivals(shape.tables, batch)

@@ -83,7 +83,7 @@ def draw(result: Result, file: Path) -> None:
 async def _query(data: Shape, page: int, threads: int | None) -> None:
     catalog = catalog_of(data.tables, page)
     async with (
-        Mediator(catalog, threads=threads, transport=Memory()) as mediator,
+        Mediator(catalog, threads=threads, transport=Memory(), devoted=True) as mediator,
         mediator.answering(data.sql) as answers,
     ):
         async for _ in answers:

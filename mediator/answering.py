@@ -32,13 +32,16 @@ from mediator.query.parameters import Parameters
 from mediator.query.understand import understand
 from mediator.stages import Stages
 from mediator.state.hands import Hands
-from mediator.state.warming import warm
+from mediator.state.warming import devote, warm
 
 T = TypeVar("T")
 
 
 class Mediator:
-    """A catalog, its SteMs and its access modules, shared by all queries asked of it while it is open."""
+    """A catalog, its SteMs and its access modules, shared by all queries asked of it while it is open.
+
+    `devoted` says that its process does nothing else: what is there by then is kept from the garbage collector.
+    """
 
     def __init__(
         self,
@@ -47,16 +50,18 @@ class Mediator:
         *,
         threads: int | None = None,
         transport: Transport | None = None,
+        devoted: bool = False,
     ) -> None:
         self.catalog = catalog
         self.settings = settings or Settings()
+        self._devoted = devoted
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._access = Access(catalog, transport=transport)
         self._turns = Turns()
         self._house: House | None = None
 
     async def __aenter__(self) -> Self:
-        await asyncio.to_thread(warm)
+        await asyncio.to_thread(devote if self._devoted else warm)
         await self._access.__aenter__()
         self._house = House(asyncio.get_running_loop().time, hands=Hands(self._threads))
         return self

@@ -10,18 +10,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from mediator.binding.choice import choose
 from mediator.binding.model import Provider, Verdict
 from mediator.clock import Clock
+from mediator.eddy.feeding import bindings_of, constants, fed, firsts
 from mediator.eddy.run import Run
 from mediator.flow.batch import Batch, Rows, taken
 from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed, Tick
-from mediator.state.columns import Keyed, column_of
 from mediator.state.coverage import BindSet, Entry, Known
-from mediator.state.keys import Keys, Part, keys_of
+from mediator.state.keys import Part, keys_of
 from mediator.state.view import View
 
 Mask = NDArray[np.bool_]
@@ -86,11 +85,11 @@ class Asking:
     def look_up(self, batch: Batch, provider: Provider) -> None:
         """Ask for the matches of the batch's rows, each binding once. NULL is never asked for."""
         view, chosen = self._run.view(provider.alias), self.chosen[provider.alias]
-        keys = self._keys(batch, provider)
+        keys = fed(self._run, batch, provider)
         states = view.coverage.states(provider.bind_set, keys)
         wanted = (states == Known.NOTHING) & keys.whole()
         if wanted.any():
-            bindings = self._bindings(batch.take(_firsts(keys, wanted)), provider)
+            bindings = bindings_of(self._run, batch.take(firsts(keys, wanted)), provider)
             self._request(view.stem.relation.name, provider, bindings)
         failed = np.flatnonzero(states == Known.FAILED)
         if len(failed) and chosen.depends and chosen.bind_set != provider.bind_set:
@@ -126,7 +125,7 @@ class Asking:
             if provider.depends & ~batch.signature.spanned or provider.bind_set in checked:
                 continue
             checked.add(provider.bind_set)
-            keys = self._keys(batch, provider)
+            keys = fed(self._run, batch, provider)
             states = coverage.states(provider.bind_set, keys)
             doubtful &= states != Known.COMPLETE
             if provider.bind_set == chosen.bind_set:
@@ -189,6 +188,7 @@ class Asking:
             self.broken |= {(a.number, ask.method) for a in self._run.block.aliases}
             return
         relying = self._relying(ask)
+        before = self.chosen
         replaced = self._replace(ask, relying)
         self.owed |= replaced or not relying
         # Where another provider stands in, which may ask by the same fields, nothing is known of these any more.
@@ -197,6 +197,9 @@ class Asking:
         )
         for binding in ended:
             self._run.views[ask.relation].coverage.note(ask.bind_set, binding, entry)
+        for alias, provider in enumerate(self.chosen):
+            if provider is not before[alias]:
+                self.begin(alias)
 
     def waiting(self) -> bool:
         """Whether anything is under way that the answers may depend on."""
@@ -326,7 +329,7 @@ class Asking:
         again = choose(self._all_providers, broken) if relying else None
         if again is None:
             return False
-        before, self.broken, (self.chosen, self.order) = self.chosen, broken, again
+        self.broken, (self.chosen, self.order) = broken, again
         self.providers = tuple(
             tuple(p for p in of if (p.alias, p.method.name) not in broken) for of in self._all_providers
         )
@@ -334,54 +337,4 @@ class Asking:
         for bind_set, binding, entry in list(coverage.entries()):
             if bind_set == ask.bind_set and entry.known == Known.FAILED:
                 coverage.note(bind_set, binding, Entry(Known.NOTHING))
-        for alias, provider in enumerate(self.chosen):
-            if provider is not before[alias]:
-                self.begin(alias)
         return True
-
-    def _keys(self, batch: Batch, provider: Provider) -> Keys:
-        """The values that the batch's rows would bind."""
-        alias = self._run.block.aliases[provider.alias]
-        parts = []
-        for given in provider.inputs:
-            if given.column is None:
-                constant = _constant(given.constant, alias.relation.schema.field(given.field).type)
-                parts.append(Part(constant, np.zeros(len(batch), np.int32)))
-            else:
-                rows = batch.rows[given.column.alias]
-                assert rows is not None
-                store = self._run.store(batch, given.column.alias)
-                parts.append(Part(store.column(given.column.field).keyed(), rows))
-        return keys_of(parts)
-
-    def _bindings(self, batch: Batch, provider: Provider) -> list[Binding]:
-        """The batch's distinct bindings as plain values of the fields' own types."""
-        schema = self._run.block.aliases[provider.alias].relation.schema
-        columns = []
-        for given in provider.inputs:
-            if given.column is None:
-                columns.append([given.constant] * len(batch))
-            else:
-                values = self._run.gather(batch, given.column).cast(schema.field(given.field).type)
-                columns.append(values.to_pylist())
-        return list(dict.fromkeys(zip(*columns, strict=True)))
-
-
-def constants(provider: Provider) -> Binding:
-    """The one binding of a provider that needs no row's help."""
-    return tuple(given.constant for given in provider.inputs)
-
-
-def _constant(value: object, type_: pa.DataType) -> Keyed:
-    column = column_of(type_)
-    column.append(pa.array([value], type_))
-    return column.keyed()
-
-
-def _firsts(keys: Keys, wanted: Mask) -> NDArray[np.int64]:
-    """A position for each distinct code among the wanted; more where codes do not tell all apart."""
-    positions = np.flatnonzero(wanted)
-    if not keys.exact:
-        return positions
-    _, first = np.unique(keys.codes()[positions], return_index=True)
-    return positions[np.sort(first)]

@@ -1,6 +1,7 @@
 """Where may a batch go? The rules that make any route a right one; which route is wise is the policy's to say.
 
-BuildFirst         a batch floats only after its newest part was built; `Run.deliver` sees to that
+BuildFirst         a batch floats only after its newest part was built, as `Run.deliver` sees to; or it is one that
+                   nobody needs to find, and comes again (`unbuilt.py`)
 ProbeCompletion    a batch that bounced off alias S goes to no SteM again, only to access modules of S
 Blind last         a batch that cannot feed S's provider goes to S only when nothing else is legal: parked there early
                    it would never meet the row that carries the binding

@@ -1,8 +1,7 @@
 """Loads every kernel before the first query needs it, and compiles those that this machine has not compiled yet.
 
 Otherwise the first turns of the first query would: some tenths of a second with the compiled kernels on disk, some
-seconds without. And some hundred thousand objects, which live as long as the process, are taken from Python's garbage
-collector: it would go through all of them in the middle of a query, and hold everything up for 20 ms each time.
+seconds without.
 """
 
 from __future__ import annotations
@@ -41,6 +40,13 @@ def warm() -> None:
     """Run every kernel once, on a few rows of each kind of column. Only the first call does anything."""
     for copies in (1, 2):  # keys with one row each, and with two
         _run_all(_store(copies), np.array([2, 0, 1], np.int32))
+
+
+@cache
+def devote() -> None:
+    """For a process that does nothing but answer queries: warm up, and take what has been imported from Python's
+    garbage collector, which would go through some hundred thousand objects in the middle of a query, for 20 ms."""
+    warm()
     gc.collect()
     gc.freeze()
     atexit.register(gc.unfreeze)  # some libraries look for what was left behind when the process ends

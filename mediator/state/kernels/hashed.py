@@ -235,7 +235,8 @@ def find_texts(
             homes[k] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[k] >> shift))
         for k in range(count):
-            prefetch(words, 2 * _row(slots[np.int64(homes[k] >> shift)]))
+            entry = slots[np.int64(homes[k] >> shift)]
+            prefetch(words, 2 * _row(entry) if entry >> _HALF == homes[k] else 0)
         for k in range(count):
             key = keys[k]
             if nulls and not valid[key]:

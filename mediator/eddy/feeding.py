@@ -1,0 +1,65 @@
+"""What a batch's rows would give a provider to ask with: as keys, for coverage, and as plain values, for the site."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mediator.binding.model import Provider
+from mediator.eddy.run import Run
+from mediator.flow.batch import Batch
+from mediator.flow.events import Binding
+from mediator.state.columns import Keyed, column_of
+from mediator.state.keys import Keys, Part, keys_of
+
+Mask = NDArray[np.bool_]
+
+
+def fed(run: Run, batch: Batch, provider: Provider) -> Keys:
+    """The values that the batch's rows would bind."""
+    alias = run.block.aliases[provider.alias]
+    parts = []
+    for given in provider.inputs:
+        if given.column is None:
+            constant = _constant(given.constant, alias.relation.schema.field(given.field).type)
+            parts.append(Part(constant, np.zeros(len(batch), np.int32)))
+        else:
+            rows = batch.rows[given.column.alias]
+            assert rows is not None
+            store = run.store(batch, given.column.alias)
+            parts.append(Part(store.column(given.column.field).keyed(), rows))
+    return keys_of(parts)
+
+
+def bindings_of(run: Run, batch: Batch, provider: Provider) -> list[Binding]:
+    """The batch's distinct bindings as plain values of the fields' own types."""
+    schema = run.block.aliases[provider.alias].relation.schema
+    columns = []
+    for given in provider.inputs:
+        if given.column is None:
+            columns.append([given.constant] * len(batch))
+        else:
+            values = run.gather(batch, given.column).cast(schema.field(given.field).type)
+            columns.append(values.to_pylist())
+    return list(dict.fromkeys(zip(*columns, strict=True)))
+
+
+def constants(provider: Provider) -> Binding:
+    """The one binding of a provider that needs no row's help."""
+    return tuple(given.constant for given in provider.inputs)
+
+
+def _constant(value: object, type_: pa.DataType) -> Keyed:
+    column = column_of(type_)
+    column.append(pa.array([value], type_))
+    return column.keyed()
+
+
+def firsts(keys: Keys, wanted: Mask) -> NDArray[np.int64]:
+    """A position for each distinct code among the wanted; more where codes do not tell all apart."""
+    positions = np.flatnonzero(wanted)
+    if not keys.exact:
+        return positions
+    _, first = np.unique(keys.codes()[positions], return_index=True)
+    return positions[np.sort(first)]
