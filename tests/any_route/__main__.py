@@ -12,6 +12,8 @@ from dataclasses import asdict, fields
 
 from tests.any_route.search import Effort, Wrong, search
 
+_BLOCK = 200  # seeds that a worker takes at a time
+
 
 def _some(first: int, last: int) -> tuple[Effort, list[str]]:
     effort, wrong = Effort(), []
@@ -25,6 +27,15 @@ def _some(first: int, last: int) -> tuple[Effort, list[str]]:
     return effort, wrong
 
 
+def _tell(done: int, seeds: int, seconds: float) -> None:
+    """How far it is: on a terminal all the time, elsewhere now and then."""
+    line = f"{done:,} of {seeds:,} seeds, {done / seconds:.0f} a second"
+    if sys.stderr.isatty():
+        print(f"\r{line}", end="" if done < seeds else "\n", file=sys.stderr, flush=True)
+    elif done % 10_000 < _BLOCK:
+        print(line, file=sys.stderr, flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10_000)
@@ -32,8 +43,8 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     said = parser.parse_args()
     began = time.perf_counter()
-    starts = range(said.first, said.first + said.seeds, 200)
-    stops = [min(s + 200, said.first + said.seeds) for s in starts]
+    starts = range(said.first, said.first + said.seeds, _BLOCK)
+    stops = [min(s + _BLOCK, said.first + said.seeds) for s in starts]
     total, wrong = Effort(), []
     with ProcessPoolExecutor(said.workers) as pool:
         for effort, found in pool.map(_some, starts, stops):
@@ -42,6 +53,7 @@ def main() -> int:
             wrong += found
             for text in found:
                 print(text, file=sys.stderr, flush=True)
+            _tell(total.cases, said.seeds, time.perf_counter() - began)
     seconds = time.perf_counter() - began
     detail = asdict(total) | {"seeds": said.seeds, "wrong": len(wrong), "seconds": round(seconds, 1)}
     figures = {
