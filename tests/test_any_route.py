@@ -17,7 +17,8 @@ FOUND = (
     181,
     324,  # an EOT that waited in one query's inbox let another ask again
     2828,  # a lookup failed, and the row could not feed the provider that was left
-    60282,  # constants were asked for in another way before it was noted that the first had failed
+    60282,
+    84352,  # constants were asked for in another way before it was noted that the first had failed
     976,  # a block that is never true has no providers to report on
 )
 
