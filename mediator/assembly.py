@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
@@ -47,8 +47,13 @@ class Settings:
 class Stems:
     """The SteMs that queries share, one per relation."""
 
-    def __init__(self) -> None:
+    def __init__(self, empty: Callable[[Relation], SteM] = SteM) -> None:
         self._stems: dict[str, SteM] = {}
+        self._empty = empty  # makes a site's SteM; one whose news is kept, where anything is
+
+    def put(self, stem: SteM) -> None:
+        """What an earlier process left of a relation: where its queries start from."""
+        self._stems[stem.relation.name] = stem
 
     def of(self, relation: Relation, now: float, max_age: float) -> SteM:
         """The relation's SteM. One that belongs to a single query, if its rows are no site's.
@@ -67,7 +72,7 @@ class Stems:
             relation.repeats or stem.scanning or not stem.store.n or stem.covered((), (), now, max_age)
         )
         if stem is None or not usable:
-            stem = self._stems[relation.name] = SteM(relation)
+            stem = self._stems[relation.name] = self._empty(relation)
         return stem
 
     def held(self) -> dict[str, SteM]:
@@ -115,13 +120,13 @@ def policy_of(settings: Settings, verdict: Verdict) -> Policy:
         case "rank":
             return Rank([p.alias for p in verdict.chosen if p.depends], settings.kept)
         case "lottery":
-            return Lottery(Random(settings.seed))
+            return Lottery(Random(settings.seed), settings.kept)
         case "naive":
-            return Naive()
+            return Naive(settings.kept)
         case "random":
             return AtRandom(Random(settings.seed))
         case "fixed":
-            return Fixed(settings.order or range(len(verdict.providers)))
+            return Fixed(settings.order or range(len(verdict.providers)), settings.kept)
         case other:
             raise MediatorError(f"There is no policy {other!r}; there are {', '.join(POLICIES)}")
 

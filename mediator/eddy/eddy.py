@@ -173,8 +173,15 @@ class Eddy:
     def _step(self, batch: Batch) -> tuple[Batch, Destination]:
         if batch.cut >= 0:
             return batch, Probe(batch.cut)
-        where = self._router.next(batch.signature)
-        return self.unbuilt.arriving(batch, where.alias) if isinstance(where, Probe) else batch, where
+        where, portion = self._router.next(batch.signature)
+        if not isinstance(where, Probe):
+            return batch, where
+        batch = self.unbuilt.arriving(batch, where.alias)
+        # From a SteM that is empty yet nothing can be learnt.
+        if portion and batch.seen[where.alias] and len(batch) > 2 * portion:
+            self._floating.push(batch.take(slice(portion, None)))
+            batch = batch.take(slice(0, portion))
+        return batch, where
 
     def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
         """Probes in parts that are worth a hand each."""

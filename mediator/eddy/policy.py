@@ -41,6 +41,10 @@ class Policy(Protocol):
 
     def learn(self, visit: Visit) -> None: ...
 
+    def portion(self, signature: Signature, destination: Destination) -> int:
+        """How many rows of a batch are to go where it was just sent, the others staying behind; 0: all."""
+        ...
+
     def builds(self, coming: Coming) -> bool:
         """Whether rows are built that need not be."""
         ...

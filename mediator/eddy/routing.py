@@ -4,7 +4,7 @@ revisited."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination
 from mediator.eddy.policy import Policy, Visit
@@ -13,15 +13,16 @@ from mediator.flow.batch import Signature
 
 @dataclass(slots=True)
 class Route:
-    """One signature's array, and how many more batches follow it before the policy is asked again."""
+    """One signature's array, how many more batches follow it before the policy is asked again, and how many did last
+    time."""
 
     array: list[Destination]
-    left: int
-    tried: set[Destination] = field(default_factory=set)
+    left: int = 0
+    patience: int = 0
 
 
 class Router:
-    """Keeps the arrays. `revisit` is how many batches of a signature follow one decision."""
+    """Keeps the arrays. `revisit` is how many batches of a signature follow one decision at most."""
 
     def __init__(
         self, policy: Policy, legal: Callable[[Signature], Sequence[Destination]], revisit: int
@@ -31,25 +32,32 @@ class Router:
         self._revisit = revisit
         self._routes: dict[Signature, Route] = {}
 
-    def next(self, signature: Signature) -> Destination:
+    def next(self, signature: Signature) -> tuple[Destination, int]:
+        """Where a batch goes, and how many of its rows; 0: all."""
         route = self._routes.get(signature)
         if route is None:
-            route = self._routes[signature] = Route(list(self._legal(signature)), 0)
+            route = self._routes[signature] = Route(list(self._legal(signature)))
+        portion = 0
         if len(route.array) > 1:
             if not route.left:
-                chosen = self._policy.choose(signature, route.array)
-                route.array.remove(chosen)
-                route.array.insert(0, chosen)
-                # Until something is known of a destination it gets one batch at a time: it may be a bad one.
-                route.left = self._revisit if chosen in route.tried else 1
+                portion = self._choose(signature, route)
             route.left -= 1
-        return route.array[0]
+        return route.array[0], portion
+
+    def _choose(self, signature: Signature, route: Route) -> int:
+        """Ask the policy. The more often it says the same, the longer it is believed."""
+        before, chosen = route.array[0], self._policy.choose(signature, route.array)
+        route.array.remove(chosen)
+        route.array.insert(0, chosen)
+        portion = self._policy.portion(signature, chosen)
+        again = chosen == before and not portion
+        route.left = route.patience = (
+            min(self._revisit, 2 * route.patience) if again and route.patience else 1
+        )
+        return portion
 
     def learn(self, visit: Visit) -> None:
         self._policy.learn(visit)
-        route = self._routes.get(visit.signature)
-        if route is not None:
-            route.tried.add(visit.destination)
 
     def forget(self) -> None:
         """What is legal has changed."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
-from mediator.eddy.policy import Coming, Visit
+from mediator.eddy.policies.usual import Usual
+from mediator.eddy.policy import Visit
 from mediator.flow.batch import Signature
 
 
-class Fixed:
+class Fixed(Usual):
     """Predicates as early as they can be, then SteMs by `order`. What a scan will bring is waited for."""
 
-    def __init__(self, order: Sequence[int]) -> None:
+    def __init__(self, order: Sequence[int], kept: float = float("inf")) -> None:
+        super().__init__(kept)
         self._rank = {alias: rank for rank, alias in enumerate(order)}
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
@@ -20,9 +22,6 @@ class Fixed:
 
     def learn(self, visit: Visit) -> None:
         pass
-
-    def builds(self, coming: Coming) -> bool:
-        return True
 
     def _place(self, destination: Destination) -> tuple[int, int]:
         if isinstance(destination, Probe):

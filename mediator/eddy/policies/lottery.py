@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from random import Random
 
 from mediator.eddy.destinations import Destination
-from mediator.eddy.policy import Coming, Visit
+from mediator.eddy.policies.usual import Usual
+from mediator.eddy.policy import Visit
 from mediator.flow.batch import Signature
 
 
-class Lottery:
+class Lottery(Usual):
     """Every destination keeps at least one ticket, so that none is forgotten."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, kept: float = float("inf")) -> None:
+        super().__init__(kept)
         self._random = random
         self._tickets: dict[Destination, float] = {}
 
@@ -24,6 +26,3 @@ class Lottery:
     def learn(self, visit: Visit) -> None:
         before = self._tickets.get(visit.destination, 1.0)
         self._tickets[visit.destination] = max(1.0, before + visit.rows_in - visit.rows_out)
-
-    def builds(self, coming: Coming) -> bool:
-        return True

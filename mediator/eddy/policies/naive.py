@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mediator.eddy.destinations import Destination
-from mediator.eddy.policy import Coming, Visit
+from mediator.eddy.policies.usual import Usual
+from mediator.eddy.policy import Visit
 from mediator.flow.batch import Signature
 
 
-class Naive:
-    def __init__(self) -> None:
+class Naive(Usual):
+    def __init__(self, kept: float = float("inf")) -> None:
+        super().__init__(kept)
         self._busy: dict[Destination, float] = {}
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
@@ -22,6 +24,3 @@ class Naive:
 
     def learn(self, visit: Visit) -> None:
         self._busy[visit.destination] = self._busy.get(visit.destination, 0.0) + visit.seconds
-
-    def builds(self, coming: Coming) -> bool:
-        return True

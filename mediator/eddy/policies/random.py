@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from random import Random
 
 from mediator.eddy.destinations import Destination
+from mediator.eddy.policies.usual import Usual
 from mediator.eddy.policy import Coming, Visit
 from mediator.flow.batch import Signature
 
 
-class AtRandom:
+class AtRandom(Usual):
     def __init__(self, random: Random) -> None:
+        super().__init__()
         self._random = random
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:

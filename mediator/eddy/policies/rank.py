@@ -1,7 +1,8 @@
 """Rank ordering (Overheads of eddies, 2004): least (fan-out - 1) / cost first, both measured per signature.
 
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
-tried from a signature is tried first, those without a result yet in turns. Old visits weigh less than new ones.
+tried from a signature is tried first, with a few rows, and those without a result yet in turns. Old visits weigh less
+than new ones.
 
 SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
 rule out is then never asked for, and a call costs more than any probe.
@@ -13,14 +14,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
-from mediator.eddy.policy import Coming, Visit
+from mediator.eddy.policies.usual import Usual
+from mediator.eddy.policy import Visit
 from mediator.flow.batch import Signature
 
 _KEEP = 0.9  # what a visit's weight shrinks to with each later one
 _LEAST_COST = 1e-9
-_PIECE = 1 << 14  # rows that are worth going from SteM to SteM by themselves
-_LARGE = 1 << 16  # rows below which nothing is huge
-_HUGE = 2  # times the largest of the others
+_TRIAL = 4_096  # rows that show what a destination is like
 
 
 @dataclass(slots=True)
@@ -43,11 +43,10 @@ class _Past:
         return (self.rows_out / self.rows_in - 1.0) / cost
 
 
-class Rank:
+class Rank(Usual):
     def __init__(self, remote: Collection[int] = (), kept: float = float("inf")) -> None:
-        """`remote` are the aliases whose rows are looked up. Of a relation that other queries may use, `kept` rows are
-        built, where the rest need not be."""
-        self._kept = kept
+        """`remote` are the aliases whose rows are looked up."""
+        super().__init__(kept)
         self._remote = frozenset(remote)
         self._past: dict[tuple[Signature, Destination], _Past] = {}
 
@@ -62,13 +61,9 @@ class Rank:
         past = self._past.setdefault((visit.signature, visit.destination), _Past())
         past.add(visit)
 
-    def builds(self, coming: Coming) -> bool:
-        """All but what arrives in large pieces of a relation far larger than all others, which would only fill the
-        memory. What other queries can be served from is built up to a limit."""
-        if coming.shared:
-            return coming.came <= self._kept
-        others = max(n for alias, n in enumerate(coming.held) if alias != coming.alias)
-        return coming.rows < _PIECE or coming.came <= _HUGE * max(others, _LARGE)
+    def portion(self, signature: Signature, destination: Destination) -> int:
+        past = self._past.get((signature, destination))
+        return 0 if past and past.rows_in else _TRIAL
 
     def _rank(self, signature: Signature, destination: Destination) -> tuple[bool, float, int]:
         past = self._past.get((signature, destination))

@@ -1,0 +1,30 @@
+"""What policies have in common: which rows are worth building, and that a batch goes as a whole."""
+
+from __future__ import annotations
+
+from mediator.eddy.destinations import Destination
+from mediator.eddy.policy import Coming
+from mediator.flow.batch import Signature
+
+_PIECE = 1 << 14  # rows that are worth going from SteM to SteM by themselves
+_LARGE = 1 << 16  # rows below which nothing is huge
+_HUGE = 2  # times the largest of the others
+
+
+class Usual:
+    """Of a relation that other queries can be served from, `kept` rows are built where none need be."""
+
+    def __init__(self, kept: float = float("inf")) -> None:
+        self._kept = kept
+
+    def portion(self, signature: Signature, destination: Destination) -> int:
+        """How many rows of a batch are enough to find out; 0: it is not about finding out."""
+        return 0
+
+    def builds(self, coming: Coming) -> bool:
+        """All but what arrives in large pieces of a relation far larger than all others, which would only fill the
+        memory."""
+        if coming.shared:
+            return coming.came <= self._kept
+        others = max(n for alias, n in enumerate(coming.held) if alias != coming.alias)
+        return coming.rows < _PIECE or coming.came <= _HUGE * max(others, _LARGE)

@@ -1,0 +1,72 @@
+"""What is known of a destination decides how much is sent there, and for how long."""
+
+from __future__ import annotations
+
+from mediator.eddy.destinations import Destination, Probe
+from mediator.eddy.policies.fixed import Fixed
+from mediator.eddy.policies.rank import Rank
+from mediator.eddy.policy import Policy, Visit
+from mediator.eddy.routing import Router
+from mediator.flow.batch import Signature
+
+FROM = Signature(0b001)
+BOTH = (Probe(1), Probe(2))
+ROWS = 10_000
+
+
+def _router(policy: Policy, revisit: int = 16) -> Router:
+    return Router(policy, lambda signature: BOTH, revisit)
+
+
+def _seen(destination: Destination, fan_out: float, seconds: float = 1.0) -> Visit:
+    return Visit(FROM, destination, ROWS, round(ROWS * fan_out), seconds)
+
+
+def test_what_nobody_has_tried_gets_a_few_rows_each_in_turns() -> None:
+    router = _router(Rank())
+    first, portion = router.next(FROM)
+    second, _ = router.next(FROM)
+    assert {first, second} == set(BOTH), "the second batch does not wait for what the first finds out"
+    assert 0 < portion < ROWS
+
+
+def test_what_thins_out_most_for_its_cost_gets_whole_batches() -> None:
+    router = _router(Rank())
+    router.learn(_seen(BOTH[0], fan_out=0.9))
+    router.learn(_seen(BOTH[1], fan_out=0.1))
+    assert router.next(FROM) == (BOTH[1], 0)
+
+
+def test_a_costly_one_comes_later_though_it_thins_out_more() -> None:
+    router = _router(Rank())
+    router.learn(_seen(BOTH[0], fan_out=0.5, seconds=1.0))
+    router.learn(_seen(BOTH[1], fan_out=0.1, seconds=10.0))
+    assert router.next(FROM) == (BOTH[0], 0)
+
+
+def test_a_choice_is_believed_the_longer_the_more_often_it_is_made() -> None:
+    asked: list[int] = []
+
+    class Counting(Fixed):
+        def choose(self, signature: Signature, legal: object) -> Destination:
+            asked.append(len(asked))
+            return BOTH[0]
+
+    router = _router(Counting((0, 1, 2)), revisit=8)
+    before = []
+    for _ in range(40):
+        router.next(FROM)
+        before.append(len(asked))
+    gaps = [before.count(n) for n in range(1, max(before))]
+    assert gaps[:6] == [1, 2, 4, 8, 8, 8]
+
+
+def test_a_choice_that_turned_bad_is_left() -> None:
+    router = _router(Rank(), revisit=4)
+    router.learn(_seen(BOTH[0], fan_out=0.1))
+    router.learn(_seen(BOTH[1], fan_out=0.5))
+    assert router.next(FROM)[0] == BOTH[0]
+    for _ in range(60):
+        router.learn(_seen(BOTH[0], fan_out=3.0))
+        where, _ = router.next(FROM)
+    assert where == BOTH[1]
