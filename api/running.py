@@ -35,6 +35,7 @@ class Question:
     parameters: Mapping[str, str]
     policy: str = "rank"
     limit_seconds: float | None = None
+    max_age: float = float("inf")  # seconds
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,9 @@ class _Run:
 async def run(mediator: Mediator, question: Question, receiver: Receiver, progress: Progress) -> Outcome:
     """Raises a `QueryError` before anything is opened or asked, if the question is at fault."""
     loop = asyncio.get_running_loop()
-    answers = mediator.answering(question.sql, question.parameters, policy=question.policy)
+    answers = mediator.answering(
+        question.sql, question.parameters, policy=question.policy, max_age=question.max_age
+    )
     run_ = _Run(mediator, answers, receiver, progress, loop.time())
     try:
         with _interrupting(run_.interrupt), _limited(answers, question.limit_seconds):
@@ -183,9 +186,11 @@ class _Look:
 
 @contextmanager
 def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Ctrl-C, and the polite `kill`, end the run with what it has found."""
     loop = asyncio.get_running_loop()
     try:
-        loop.add_signal_handler(signal.SIGINT, interrupt)
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(sign, interrupt)
     except (NotImplementedError, RuntimeError, ValueError):
         # Not the main thread, or not Unix: Ctrl-C then ends the run as it ends any program.
         yield
@@ -193,7 +198,8 @@ def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
+        for sign in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(sign)
 
 
 @contextmanager

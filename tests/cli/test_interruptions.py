@@ -48,12 +48,13 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
             stream.close()
 
 
-def test_an_interrupted_query_keeps_what_it_found(trade: Web) -> None:
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_query_keeps_what_it_found(trade: Web, sign: signal.Signals) -> None:
     hang_after(trade, "books", 1)
     with running("query", "SELECT isbn FROM books", *at(trade), "--format", "json") as process:
         assert process.stdout is not None
         head = process.stdout.readline() + process.stdout.readline()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(sign)
         code, rest, said = finished(process)
     assert "stopping" in said
     assert code == 130
