@@ -19,7 +19,7 @@ from mediator.binding.model import Verdict
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.floating import Floating
 from mediator.flow.batch import Batch, coalesced
-from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing, Tick
+from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing
 from mediator.output.finish import Finisher, finisher
 from mediator.output.report import Report, merged
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
@@ -96,7 +96,7 @@ class Stages:
         return self._drain()
 
     def admit(self, event: Event) -> None:
-        eddy = None if isinstance(event, Tick) else self._asked_by.get(event.ask)
+        eddy = self._asked_by.get(event.ask)
         if eddy is not None and not eddy.finished:
             eddy.admit(event)
 

@@ -18,7 +18,7 @@ from mediator.clock import Clock
 from mediator.eddy.feeding import bindings_of, constants, fed, firsts
 from mediator.eddy.run import Run
 from mediator.flow.batch import Batch, Rows, taken
-from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed, Tick
+from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed
 from mediator.state.coverage import BindSet, Entry, Known
 from mediator.state.keys import Part, keys_of
 from mediator.state.view import View
@@ -135,7 +135,7 @@ class Asking:
 
     def share(self, event: Event, built: bool = True) -> None:
         """Pass on to the SteM what any query may know. What is not `built` it lacks, and has not all there is."""
-        opened = None if isinstance(event, Tick) else self._open.get(event.ask)
+        opened = self._open.get(event.ask)
         if opened is None:
             return
         stem, ask = self._run.views[opened.ask.relation].stem, opened.ask

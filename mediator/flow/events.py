@@ -1,6 +1,6 @@
 """What goes into the eddy and what comes out of it.
 
-Events in: `Arrived`, `Exhausted`, `Failed`, `Tick`. Commands out: `Ask`, `Cancel`, `Emit`.
+Events in: `Arrived`, `Exhausted`, `Failed`. Commands out: `Ask`, `Cancel`, `Emit`.
 An ask is for one way into one relation and any number of bindings; a scan is an ask for the one empty binding,
 the paper's seed tuple. Each binding of an ask ends exactly once: in `Exhausted` (its EOT) or in `Failed`.
 """
@@ -84,11 +84,4 @@ class Failed:
     cause: Cause
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Time went by."""
-
-    now: float
-
-
-Event = Arrived | Exhausted | Failed | Tick
+Event = Arrived | Exhausted | Failed
