@@ -1,4 +1,4 @@
-"""The command line: `mediator query`, `explain`, `sources`, `demo`.
+"""The command line: `mediator query`, `explain`, `sources`, `demo`, `cache`.
 
 What a command needs is loaded when it runs, so that `--help` is there at once.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from api import caching
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told
 from api.options import SUFFIXES, Format, PolicyName
 
@@ -31,6 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(caching.app, name="cache")
 
 Statement = Annotated[
     str | None,
@@ -94,6 +96,16 @@ def query(
         ),
     ] = None,
     policy: Annotated[PolicyName, typer.Option(help="Who decides where rows go next.")] = PolicyName.rank,
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="A folder where rows outlive the run: what is fresh there is not asked again."
+        ),
+    ] = None,
+    max_age: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Ask again what is older than this: 90 (seconds), 15m, 2h, 3d."),
+    ] = None,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="A line per source on stderr.")
     ] = True,
@@ -108,16 +120,21 @@ def query(
     """
     with told():
         from api.catalogs import to_ask
+        from api.durations import seconds_of
         from api.running import Question
         from api.verdict import exit_code
 
         chosen = _format(format_, output)
         question = Question(
-            _statement(sql, file), _pairs("--parameter", parameter), policy.value, limit_seconds
+            _statement(sql, file),
+            _pairs("--parameter", parameter),
+            policy.value,
+            limit_seconds,
+            float("inf") if max_age is None else seconds_of("--max-age", max_age),
         )
         receiver = _receiver(chosen, output)
         with to_ask(catalog or [], _pairs("--set", variable), demo) as asked:
-            outcome = _run(asked, question, receiver, _progress(wanted=progress and not quiet))
+            outcome = _run(asked, question, receiver, _progress(wanted=progress and not quiet), store)
         _report(outcome, quiet)
         raise typer.Exit(exit_code(outcome))
 
@@ -245,14 +262,16 @@ def _progress(*, wanted: bool, plain: bool = True) -> Progress:
     )
 
 
-def _run(catalog: Catalog, question: Question, receiver: Receiver, progress: Progress) -> Outcome:
+def _run(
+    catalog: Catalog, question: Question, receiver: Receiver, progress: Progress, store: Path | None
+) -> Outcome:
     import asyncio
 
     from api.running import run
     from mediator.answering import Mediator
 
     async def ask() -> Outcome:
-        async with Mediator(catalog, devoted=True) as mediator:
+        async with Mediator(catalog, devoted=True, store=store) as mediator:
             return await run(mediator, question, receiver, progress)
 
     return asyncio.run(ask())

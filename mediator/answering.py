@@ -13,19 +13,22 @@ from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
-from mediator.access import Access, Statistics, Transport
-from mediator.assembly import House, Settings
+from mediator.access import Access, Ceilings, Statistics, Transport
+from mediator.assembly import House, Settings, Stems
 from mediator.binding.explain import explain as explained
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.catalog.model import Catalog
+from mediator.clock import Clock, wall
 from mediator.driver import Answers, Turns
 from mediator.errors import MediatorError
+from mediator.keeping import Keeping
 from mediator.output.report import Report
 from mediator.query.model import BlockStage, Query
 from mediator.query.parameters import Parameters
@@ -41,6 +44,7 @@ class Mediator:
     """A catalog, its SteMs and its access modules, shared by all queries asked of it while it is open.
 
     `devoted` says that its process does nothing else: what is there by then is kept from the garbage collector.
+    `store` is a folder where what the SteMs hold outlives the process; `wall` tells it the time of day.
     """
 
     def __init__(
@@ -51,19 +55,31 @@ class Mediator:
         threads: int | None = None,
         transport: Transport | None = None,
         devoted: bool = False,
+        store: Path | None = None,
+        wall: Clock = wall,
     ) -> None:
         self.catalog = catalog
         self.settings = settings or Settings()
         self._devoted = devoted
+        self._store = store
+        self._wall = wall
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._access = Access(catalog, transport=transport)
         self._turns = Turns()
         self._house: House | None = None
+        self._keeping: Keeping | None = None
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(devote if self._devoted else warm)
-        await self._access.__aenter__()
-        self._house = House(asyncio.get_running_loop().time, hands=Hands(self._threads))
+        if self._store is not None:
+            self._keeping = await Keeping.opened(self._store, self.catalog, self._turns, self._wall)
+        try:
+            await self._access.__aenter__()
+        except BaseException:
+            await self._close_store()
+            raise
+        stems = Stems() if self._keeping is None else self._keeping.stems
+        self._house = House(asyncio.get_running_loop().time, stems, Hands(self._threads))
         return self
 
     async def __aexit__(
@@ -77,7 +93,10 @@ class Mediator:
             try:
                 await self._access.__aexit__(kind, error, trace)
             finally:
-                self._house.hands.close()
+                try:
+                    await self._close_store()
+                finally:
+                    self._house.hands.close()
 
     def answering(self, sql: str, parameters: Parameters = (), **said: Any) -> Answers:
         """The answers of a query, to be used with `async with`. A bad query raises a `QueryError` here.
@@ -88,7 +107,17 @@ class Mediator:
         verdicts = verdicts_of(query, self.catalog)
         settings = replace(self.settings, **said)
         stages = partial(self._stages, query, verdicts, settings)
-        return Answers(query.schema, stages, self._access, self._turns)
+        ceilings = Ceilings(settings.max_calls, settings.max_bytes, settings.max_seconds)
+        return Answers(query.schema, stages, self._access, self._turns, ceilings)
+
+    async def kept(self) -> None:
+        """Wait until all that has come so far is in the store, and would outlive a power cut."""
+        if self._keeping is not None:
+            await self._keeping.kept()
+
+    async def _close_store(self) -> None:
+        if self._keeping is not None:
+            await self._keeping.close()
 
     def _stages(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> Stages:
         if self._house is None:

@@ -21,7 +21,7 @@ from mediator.eddy.run import Run
 from mediator.errors import MediatorError
 from mediator.flow.events import Landing
 from mediator.query.model import Block
-from mediator.state.coverage import Entry, Known
+from mediator.state.coverage import FOREVER, Entry, Known
 from mediator.state.hands import Hands
 from mediator.state.stem import SteM
 
@@ -42,6 +42,9 @@ class Settings:
     room: int = ROOM
     kept: int = 1 << 23  # rows of a relation that are kept for other queries, where this one has no need to
     max_age: float = float("inf")  # seconds; what a SteM has held for longer is asked again
+    max_calls: int | None = None  # requests that the query may send; what needs more is missing in its answer
+    max_bytes: int | None = None  # that it may read
+    max_seconds: float | None = None  # that it may take
 
 
 class Stems:
@@ -136,5 +139,5 @@ def _literal(relation: Relation, now: float) -> SteM:
     assert relation.literal is not None
     stem = SteM(relation)
     stem.build(Landing(relation.literal), now)
-    stem.coverage.note((), (), Entry(Known.COMPLETE, now))
+    stem.coverage.note((), (), Entry(Known.COMPLETE, at=FOREVER))  # never too old, whatever `max_age` says
     return stem

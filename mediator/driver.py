@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from mediator.access import Access
+from mediator.access import Access, Ceilings
 from mediator.errors import MediatorError
 from mediator.flow.events import Ask, Event
 from mediator.output.report import Report
@@ -32,6 +32,7 @@ _LIGHT_HOPS = 8
 _HEAVY_HOPS = 16
 # Rows that may wait for their reader.
 _BUFFERED = 200_000
+_NO_CEILINGS = Ceilings()
 
 
 class Turns:
@@ -92,11 +93,19 @@ class Answers:
     time; after the last batch it is final.
     """
 
-    def __init__(self, schema: pa.Schema, stages: Callable[[], Stages], access: Access, turns: Turns) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        stages: Callable[[], Stages],
+        access: Access,
+        turns: Turns,
+        ceilings: Ceilings = _NO_CEILINGS,
+    ) -> None:
         self.schema = schema
         self._make_stages = stages
         self._access = access
         self._turns = turns
+        self._ceilings = ceilings
         self._stages: Stages | None = None
         self._found: deque[pa.RecordBatch] = deque()
         self._waiting_rows = 0
@@ -107,6 +116,7 @@ class Answers:
         self._over = asyncio.Event()
         self._error: BaseException | None = None
         self._apart = False  # a thread is taking this query's turn
+        self._timer: asyncio.TimerHandle | None = None
         self._watched = False  # somebody wanted the report meanwhile
         self._last_report = Report()
 
@@ -180,7 +190,8 @@ class Answers:
             return await self._in_thread(self._stages.snapshot)
 
     async def _start(self) -> None:
-        self._visit = self._access.visit(self._deliver)
+        self._visit = self._access.visit(self._deliver, self._ceilings)
+        self._watch_the_time()
         async with self._turns:
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
@@ -191,6 +202,12 @@ class Answers:
         await self._group.__aenter__()
         self._pump = self._group.create_task(self._run(self._stages))
         self._pump.add_done_callback(self._ended)
+
+    def _watch_the_time(self) -> None:
+        seconds = self._ceilings.seconds
+        if seconds is not None:
+            why = f"the query may take {seconds:g} s (max_seconds), and needs more"
+            self._timer = asyncio.get_running_loop().call_later(seconds, self.stop, why)
 
     @property
     def _full(self) -> bool:
@@ -253,6 +270,8 @@ class Answers:
 
     def _break_off(self, why: str) -> None:
         """Call back all that is under way. No effect on a query that has ended."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._visit.close()
         if self._stages is not None and not self._stages.finished:
             self._why_broken_off = self._why_broken_off or why

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from mediator.catalog.model import Relation
 from mediator.flow.batch import Rows
 from mediator.flow.events import Binding, Landing
-from mediator.state.coverage import BindSet, Coverage, Entry
+from mediator.state.coverage import BindSet, Coverage, Entry, Known
 from mediator.state.growable import Growable
 from mediator.state.index import Index, Visible
 from mediator.state.keys import Keys, Part, keys_of
 from mediator.state.rowstore import RowStore
 from mediator.state.sorted import SortedRuns
+from mediator.store.news import News
+from mediator.store.records import Group, Kept
 
 Ids = NDArray[np.int32]
 
@@ -27,8 +29,9 @@ _ROOM = 1 << 16
 
 
 class SteM:
-    def __init__(self, relation: Relation) -> None:
+    def __init__(self, relation: Relation, news: News | None = None) -> None:
         self.relation = relation
+        self._news = news  # what the durable store has not been told; none where nothing outlives the process
         self.store = RowStore(relation.schema)
         self.coverage = Coverage(relation.schema)
         self.scanning = 0  # queries that a scan is bringing rows to
@@ -56,10 +59,12 @@ class SteM:
     def receive(self, landing: Landing) -> None:
         """Rows came for it. They are stored when somebody looks."""
         self._received.append(landing)
+        self._stir()
 
     def promise(self, bind_set: BindSet, binding: Binding, entry: Entry) -> None:
         """An EOT came for it: with what was received before, this is covered."""
         self._received.append((bind_set, binding, entry))
+        self._stir()
 
     def catch_up(self, now: float) -> None:
         """Store and note everything received."""
@@ -68,6 +73,9 @@ class SteM:
                 self.build(received, now)
             else:
                 self.coverage.note(*received)
+                if self._news is not None:
+                    bind_set, binding, entry = received
+                    self._news.ended(bind_set, binding, entry.at, entry.until)
         self._received.clear()
 
     def build(self, landing: Landing, now: float) -> Rows:
@@ -76,7 +84,29 @@ class SteM:
             landing.ids = (
                 self._merged(landing.rows, now) if self.relation.repeats else self.store.append(landing.rows)
             )
+            if self._news is not None:
+                self._news.came(landing.rows, now)
         return landing.ids
+
+    def news(self, now: float, offset: float) -> Group | None:
+        """What came since this was last asked, for the durable store, its times moved by `offset`."""
+        if self._news is None:
+            return None
+        self.catch_up(now)
+        return self._news.take(offset)
+
+    def restore(self, kept: Kept, offset: float) -> None:
+        """Take back what outlived an earlier process, its times moved by `offset`. For a SteM that is still empty."""
+        for batch in kept.rows.to_batches():
+            self.store.append(batch)
+        if self.relation.repeats:
+            self._sent.extend(kept.sent + offset)
+        longest = max(m.fresh_for for m in self.relation.methods)
+        for c in kept.covered:
+            at = c.at + offset
+            # No longer than what is declared now allows.
+            until = min(c.until + offset, at + longest)
+            self.coverage.note(c.bind_set, c.binding, Entry(Known.COMPLETE, at, until))
 
     def covered(
         self, bind_set: BindSet, binding: Binding, now: float, max_age: float
@@ -99,6 +129,10 @@ class SteM:
         if self.relation.repeats:
             rows = rows[self._sent.data[rows] >= np.asarray(since)[at]]
         return np.unique(rows)
+
+    def _stir(self) -> None:
+        if self._news is not None:
+            self._news.stirred()
 
     def _as_rows(self, bind_set: BindSet, bindings: Sequence[Binding]) -> RowStore:
         schema = pa.schema([self.relation.schema.field(f) for f in bind_set])
