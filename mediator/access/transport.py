@@ -1,25 +1,35 @@
-"""The one place that opens connections."""
+"""The one place that opens connections to web sites.
+
+Every connection is made here, straight to the site: proxies and logins that the environment names (`http_proxy`,
+`.netrc`) are not used, because through a proxy nobody could tell which address is reached in the end.
+"""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Protocol, Self
 
 import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
 
 from mediator.access.addresses import anywhere, public_only
-from mediator.access.body import ACCEPTED, read_body
+from mediator.access.body import ACCEPTED, read_body, too_large
+from mediator.access.bounds import Bounds
+from mediator.access.quoting import plain, shown
+from mediator.access.redirects import Hop, Trail, origin, with_login_of
 from mediator.catalog.model import Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
 from mediator.errors import Refused, SourceError, TimedOut, Unreachable, Unreadable
 
-LARGEST = 32 << 20
-_REDIRECTS = 5
 _CONNECT = 10.0
 _HEADERS = {"Accept-Encoding": ACCEPTED, "User-Agent": "mediator/0.1 (federated query engine)"}
+_SCHEMES = ("http", "https")
+_MEND = "the site sends too much before its answer, and has to be mended"
+_TOO_MANY = "Too many headers received"  # as aiohttp says it
 
 
 class Transport(Protocol):
@@ -31,13 +41,20 @@ class Transport(Protocol):
 class HttpTransport:
     """HTTP through aiohttp: one session for public sources, one for those that may be private."""
 
-    def __init__(self, sources: Mapping[str, Source], largest: int = LARGEST) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, Source],
+        bounds: Bounds | None = None,
+        *,
+        resolver: AbstractResolver | None = None,
+    ) -> None:
         self._sources = sources
-        self._largest = largest
+        self._bounds = bounds or Bounds()
+        self._resolver = resolver
         self._sessions: dict[bool, aiohttp.ClientSession] = {}
 
     async def __aenter__(self) -> Self:
-        self._sessions = {private: _session(private) for private in (False, True)}
+        self._sessions = {private: self._session(private) for private in (False, True)}
         return self
 
     async def __aexit__(
@@ -49,20 +66,55 @@ class HttpTransport:
     async def send(self, mirror: Mirror, request: Request) -> Reply:
         session = self._sessions[self._sources[mirror.source].allow_private]
         try:
-            url = address(mirror, request)
-            return await self._exchange(session, url, request)
+            first = Hop(address(mirror, request), request.method, request.headers, request.body)
+            trail = Trail(first, self._bounds.redirects)
+            while (reply := await self._exchange(session, trail)) is None:
+                pass
+            return reply
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise understood(error) from error
+            raise understood(error, self._bounds) from error
 
-    async def _exchange(self, session: aiohttp.ClientSession, url: URL, request: Request) -> Reply:
+    async def _exchange(self, session: aiohttp.ClientSession, trail: Trail) -> Reply | None:
+        """The reply to the trail's hop, or none where it leads on to another one."""
+        hop = trail.hop
         async with session.request(
-            request.method, url, headers=request.headers, data=request.body, max_redirects=_REDIRECTS
+            hop.method, hop.url, headers=hop.headers, data=hop.body, allow_redirects=False
         ) as response:
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            if (response.content_length or 0) > self._largest:
-                raise Unreadable(f"the reply is larger than {self._largest:,} bytes")
-            body = await read_body(response.content, headers.get("content-encoding", ""), self._largest)
+            self._check_headers(response)
+            if trail.follow(response.status, response.headers.getall("Location", ())):
+                response.close()  # its body is of no use, and might not end
+                return None
+            headers = _merged(response)
+            if (response.content_length or 0) > self._bounds.body:
+                raise too_large(self._bounds.body)
+            encoding = headers.get("content-encoding", "")
+            body = await read_body(response.content, encoding, self._bounds.body, self._bounds.ratio)
             return Reply(response.status, headers, body)
+
+    def _check_headers(self, response: aiohttp.ClientResponse) -> None:
+        """Each header by itself, and how many there are, is checked while they are being read."""
+        size = sum(len(name) + len(value) for name, value in response.raw_headers)
+        if size > self._bounds.header_bytes:
+            raise Unreadable(f"its headers are larger than {self._bounds.header_bytes:,} bytes: {_MEND}")
+
+    def _session(self, private: bool) -> aiohttp.ClientSession:
+        """No limit of connections (gates keep it), no cookies (what one query did is no other's business)."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0, socket_factory=anywhere if private else public_only, resolver=self._resolver
+            ),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            headers=_HEADERS,
+            trust_env=False,
+            max_line_size=self._bounds.header_line,
+            max_field_size=self._bounds.header_line,
+            max_headers=self._bounds.headers,
+        )
+        # aiohttp would ask once more by itself when a connection is lost, beyond all counts and budgets.
+        session._retry_connection = False
+        return session
 
 
 def address(mirror: Mirror, request: Request) -> URL:
@@ -70,41 +122,62 @@ def address(mirror: Mirror, request: Request) -> URL:
 
     Raises `Refused` where it does: what the request carries is meant for this site alone.
     """
+    base = URL(mirror.base)
     url = URL(request.url(mirror.base))
-    if url.host != URL(mirror.base).host:
-        raise Refused(f"{mirror.base} leads to another host: {url}")
+    if base.scheme not in _SCHEMES:
+        raise Refused(f"{shown(base)} is not an address that can be asked: give a base with http or https")
+    if origin(url) != origin(base):
+        other = "host" if url.host != base.host else "port or scheme"
+        raise Refused(
+            f"{shown(base)} leads to another {other}: {shown(url)}; if it is to be asked, declare it as a base"
+        )
+    url = with_login_of(url, base)
     return url.extend_query(request.query) if request.query else url
 
 
-def understood(error: Exception) -> SourceError:
+def understood(error: Exception, bounds: Bounds) -> SourceError:
     """What an exception of the HTTP library means to the engine."""
     match error:
         case aiohttp.ClientConnectorCertificateError():
-            return Refused(f"its certificate is not valid: {error}")
+            return Refused(f"its certificate is not valid: {plain(str(error))}")
         case OSError(errno=errno.EACCES):
-            return Refused(error.strerror or str(error))
+            return Refused(error.strerror or plain(str(error)))
         case TimeoutError():
             return TimedOut("no connection in time", again=True)
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
-            return Refused(f"not an address that can be asked: {error}")
-        case aiohttp.TooManyRedirects():
-            return Refused(f"more than {_REDIRECTS} redirects")
-        case aiohttp.ClientPayloadError():
-            return Unreachable("the reply was cut off", again=True)
-        case aiohttp.ClientResponseError():
-            return Unreadable(f"not HTTP: {error.message}", again=True)
+            return Refused(
+                "not an address that can be asked: look at the base and the path in the declaration"
+            )
+        case aiohttp.ClientPayloadError() | aiohttp.ClientResponseError():
+            return _garbled(error, bounds)
         case aiohttp.ClientConnectionError() | OSError():
-            return Unreachable(str(error) or type(error).__name__, again=True)
+            return Unreachable(plain(str(error)) or type(error).__name__, again=True)
         case _:
-            return Refused(f"cannot be asked: {error}")
+            return Refused(f"cannot be asked: {plain(str(error))}")
 
 
-def _session(private: bool) -> aiohttp.ClientSession:
-    """No limit of connections (gates keep it), no cookies (what one query did is no other's business)."""
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, socket_factory=anywhere if private else public_only),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        headers=_HEADERS,
-    )
+def _garbled(error: aiohttp.ClientPayloadError | aiohttp.ClientResponseError, bounds: Bounds) -> SourceError:
+    """A reply that was cut off, breaks a bound, or is not HTTP."""
+    causes = list(_causes(error))
+    if any(isinstance(cause, LineTooLong) for cause in causes):
+        return Unreadable(f"one of its header lines is longer than {bounds.header_line:,} bytes: {_MEND}")
+    if any(isinstance(cause, BadHttpMessage) and cause.message == _TOO_MANY for cause in causes):
+        return Unreadable(f"it has more than {bounds.headers:,} headers: {_MEND}")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return Unreadable(f"not HTTP: {plain(error.message)}", again=True)
+    return Unreachable("the reply was cut off", again=True)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause = error.__cause__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__
+
+
+def _merged(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """Headers by their names in small letters; one that is sent several times is a list, as RFC 9110 has it."""
+    merged: dict[str, dict[str, None]] = {}
+    for name, value in response.headers.items():
+        merged.setdefault(name.lower(), {})[value] = None
+    return {name: ", ".join(values) for name, values in merged.items()}
