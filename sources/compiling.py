@@ -5,12 +5,12 @@ A complaint says where, what is wrong and how to put it right; who read the file
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 import pyarrow as pa
 
 from mediator.catalog.model import AccessMethod, Field, Mirror, Relation, Source
+from sources import tables
+from sources.beside_rows import check_looks, check_paging
+from sources.complaint import Complaint, Where, known
 from sources.declaration import Declaration, MethodSpec, RelationSpec, SourceSpec
 from wrappers import DeclaredWrapper
 
@@ -24,17 +24,6 @@ TYPES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us"),
 }
 
-Where = tuple[str | int, ...]
-
-
-class Complaint(Exception):
-    """Something in a declaration that cannot be meant, the place of it, and the way out."""
-
-    def __init__(self, where: Where, message: str) -> None:
-        super().__init__(message)
-        self.where = where
-        self.message = message
-
 
 def source(name: str, spec: SourceSpec) -> Source:
     return Source(
@@ -43,12 +32,16 @@ def source(name: str, spec: SourceSpec) -> Source:
         concurrency=spec.concurrency,
         deadline=spec.deadline,
         attempts=spec.attempts,
+        twice=spec.twice,
         allow_private=spec.allow_private,
+        password=tables.password(spec),
     )
 
 
 def relations(declaration: Declaration, sites: dict[str, SourceSpec]) -> dict[str, Relation]:
     """The relations of one file. `sites` are the sources of every file that was loaded with it."""
+    for name, site in declaration.sources.items():
+        tables.check_source(site, ("sources", name))
     return {name: _relation(name, spec, sites) for name, spec in declaration.relations.items()}
 
 
@@ -57,15 +50,25 @@ def _relation(name: str, spec: RelationSpec, sites: dict[str, SourceSpec]) -> Re
     if not name.islower():
         raise Complaint(where, f"write {name!r} in lower case: SQL names are looked up that way")
     for field, type_ in spec.fields.items():
-        _known(type_, TYPES, (*where, "fields", field), "type")
+        known(type_, TYPES, (*where, "fields", field), "type")
     fields = tuple(Field(f, TYPES[t]) for f, t in spec.fields.items())
     for field in spec.key:
-        _known(field, spec.fields, (*where, "key"), "field")
-    methods = []
+        known(field, spec.fields, (*where, "key"), "field")
+    if not spec.methods and not spec.database:
+        raise Complaint(where, "there is no way in: add 'methods' or 'database'")
+    methods: list[AccessMethod] = []
+    if spec.database:
+        methods += tables.methods(name, spec.database, fields, sites, (*where, "database"))
     for method_name, method in spec.methods.items():
+        if any(m.name == method_name for m in methods):
+            raise Complaint((*where, "methods", method_name), "'database' makes one of this name: rename it")
         _check(spec, method, sites, (*where, "methods", method_name))
         methods.append(_method(name, method_name, method, fields, sites))
-    return Relation(name=name, fields=fields, methods=tuple(methods), key=spec.key)
+    return Relation(name=name, fields=fields, methods=tuple(methods), key=_key(spec))
+
+
+def _key(spec: RelationSpec) -> tuple[str, ...]:
+    return spec.key or (spec.database.key if spec.database else ())
 
 
 def _method(
@@ -84,6 +87,7 @@ def _method(
             given=spec.given,
             empty_statuses=spec.empty,
             max_pages=spec.max_pages,
+            rules=spec.errors,
         ),
         required=spec.required,
         any_of=spec.any_of,
@@ -96,21 +100,28 @@ def _method(
 
 def _check(relation: RelationSpec, method: MethodSpec, sites: dict[str, SourceSpec], where: Where) -> None:
     for mirror in method.mirrors:
-        _known(mirror, sites, (*where, "mirrors"), "source")
+        known(mirror, sites, (*where, "mirrors"), "source")
+        if tables.is_database(sites[mirror]):
+            raise Complaint(
+                (*where, "mirrors"),
+                f"{mirror!r} is a database: declare its table in 'database', not in 'methods'",
+            )
     for part in ("required", "any_of", "optional", "given"):
         for field in getattr(method, part):
-            _known(field, relation.fields, (*where, part), "field")
+            known(field, relation.fields, (*where, part), "field")
     for field in (*method.reply.fields, *method.reply.optional):
-        _known(field, relation.fields, (*where, "reply"), "field")
+        known(field, relation.fields, (*where, "reply"), "field")
     _check_places(method, where)
     _check_batching(method, where)
+    check_paging(method, where)
+    check_looks(method, where)
 
 
 def _check_places(method: MethodSpec, where: Where) -> None:
     """Every bind-field has a place in the request, and nothing else has."""
     places = method.request.placeholders()
     for field in sorted(places):
-        _known(field, method.bound, (*where, "request"), "bind-field")
+        known(field, method.bound, (*where, "request"), "bind-field")
     for field in method.bound:
         if field not in places:
             raise Complaint(
@@ -141,10 +152,3 @@ def _check_batching(method: MethodSpec, where: Where) -> None:
             (*where, "batch_size"),
             "only a method with one bind-field takes several bindings: leave out batch_size",
         )
-
-
-def _known(name: str, names: Iterable[str], where: Where, kind: str) -> None:
-    if name not in (names := list(names)):
-        near = difflib.get_close_matches(name, names, n=1)
-        fix = f"did you mean {near[0]!r}?" if near else f"use one of: {', '.join(names) or 'none declared'}"
-        raise Complaint(where, f"unknown {kind} {name!r}: {fix}")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from mediator.catalog.model import Catalog, Relation
 from mediator.errors import CatalogError
-from sources.compiling import Complaint, Where, relations, source
-from sources.declaration import Declaration, MethodSpec, RelationSpec, SourceSpec
+from sources.advice import advice
+from sources.compiling import relations, source
+from sources.complaint import Complaint, Where
+from sources.declaration import Declaration, SourceSpec
+from sources.yaml_file import YamlFile, read_yaml
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -42,12 +43,11 @@ def load(path: Path | str, variables: Mapping[str, str] | None = None) -> Catalo
 
 @dataclass(frozen=True)
 class _File:
-    path: Path
-    root: yaml.Node
+    yaml: YamlFile
     declaration: Declaration
 
     def error(self, where: Where, message: str) -> CatalogError:
-        return _error(self.path, self.root, where, message)
+        return self.yaml.error(where, message)
 
 
 def _files(path: Path) -> list[Path]:
@@ -61,21 +61,14 @@ def _files(path: Path) -> list[Path]:
 
 
 def _read(path: Path, variables: Mapping[str, str]) -> _File:
-    text = path.read_text(encoding="utf-8")
+    file = read_yaml(path)
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise CatalogError(f"{path}: not YAML: {error}") from None
-    if not isinstance(content, dict) or root is None:
-        raise CatalogError(f"{path}: expected 'sources' and 'relations' at the top")
-    try:
-        return _File(path, root, Declaration.model_validate(_filled(content, variables, ())))
+        return _File(file, Declaration.model_validate(_filled(file.content, variables, ())))
     except Complaint as complaint:
-        raise _error(path, root, complaint.where, complaint.message) from None
+        raise file.error(complaint.where, complaint.message) from None
     except ValidationError as error:
         first = error.errors()[0]
-        raise _error(path, root, first["loc"], _fix(dict(first))) from None
+        raise file.error(first["loc"], advice(dict(first))) from None
 
 
 def _filled(value: Any, variables: Mapping[str, str], where: Where) -> Any:
@@ -94,54 +87,3 @@ def _filled(value: Any, variables: Mapping[str, str], where: Where) -> Any:
                 f"variable {name!r} has no value: give it one, with --set or in load() (given: {known})",
             )
     return _VARIABLE.sub(lambda m: variables[m[1]], value)
-
-
-def _error(path: Path, root: yaml.Node, where: Where, message: str) -> CatalogError:
-    line, steps = _locate(root, where)
-    return CatalogError(f"{path}:{line}: {'.'.join(steps) or 'file'}: {message}")
-
-
-def _locate(node: yaml.Node, where: Where) -> tuple[int, list[str]]:
-    """The line of the deepest part of `where` that the file has, and the steps to it.
-
-    Steps that are not in the file are names that pydantic adds for the members of a union.
-    """
-    line, steps = node.start_mark.line, []
-    for step in where:
-        if isinstance(node, yaml.MappingNode):
-            found = next(((k, v) for k, v in node.value if k.value == str(step)), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            found = (node.value[step], node.value[step])
-        else:
-            found = None
-        if found is None:
-            continue
-        line, node = found[0].start_mark.line, found[1]
-        steps.append(str(step))
-    return line + 1, steps
-
-
-def _fix(error: dict[str, Any]) -> str:
-    """One sentence: what is wrong, and what to write instead."""
-    name = str(error["loc"][-1]) if error["loc"] else ""
-    if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(name, _NAMES, n=1)
-        return f"unknown field {name!r}: " + (f"did you mean {near[0]!r}?" if near else "remove it")
-    if error["type"] == "missing":
-        return f"{name!r} is missing: add it"
-    if error["type"] == "union_tag_not_found":
-        return "'kind' is missing: add kind: json, csv or html"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{message} (found {error['input']!r})"
-
-
-_NAMES = sorted(
-    {
-        *Declaration.model_fields,
-        *SourceSpec.model_fields,
-        *RelationSpec.model_fields,
-        *MethodSpec.model_fields,
-    }
-    | {"path", "query", "form", "headers", "method", "join"}
-    | {"kind", "rows", "table", "details", "nothing", "delimiter", "param", "first", "total", "next"}
-)

@@ -10,6 +10,7 @@ from typing import Literal
 
 import pyarrow as pa
 
+from mediator.catalog.password import Password
 from mediator.catalog.wrapper import Wrapper
 from mediator.errors import CatalogError
 
@@ -100,7 +101,9 @@ class Source:
     concurrency: int = 8  # requests under way at once
     deadline: float = 30.0  # seconds for one request with all its retries
     attempts: int = 5
+    twice: bool = False  # a late request may be sent to it once more, where no mirror could help
     allow_private: bool = False  # may be on a loopback or private address
+    password: Password | None = None  # a database's
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 from urllib.parse import urljoin
 
 import pyarrow as pa
@@ -58,6 +58,24 @@ class Page:
     then: tuple[Request, ...] = field(default=())
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a reply means, whatever its status: by what this site is known to say. `said` is the reason in words."""
+
+    means: Literal["retry", "empty", "fail", "rate_limited"]
+    said: str
+    after: float | None = None  # seconds to wait, where the reply has no Retry-After
+
+
+@runtime_checkable
+class Interprets(Protocol):
+    """A wrapper that knows more of its site's replies than their status tells."""
+
+    def meaning(self, reply: Reply) -> Meaning | None:
+        """The meaning of a reply of any status; None where the status says all."""
+        ...
+
+
 class Wrapper(Protocol):
     """A site's knowledge of itself. Raises a `SourceError` from `read` for what it cannot make sense of."""
 
@@ -76,5 +94,5 @@ class Wrapper(Protocol):
     def read(
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
     ) -> Page:
-        """The rows of a reply with a 2xx status, or with one of `empty_statuses` (then none)."""
+        """The rows of a reply with a 2xx status, or with one of `empty_statuses` or that means "empty" (then none)."""
         ...
