@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from mediator.catalog.model import Field
-from mediator.errors import SchemaChanged
+from mediator.errors import SchemaChanged, Unreadable
+
+LONGEST = 1 << 20  # bytes of one text: a longer one is no value but a page in the wrong place
+_NAMED = 20  # of the fields that a reply has instead, so many are told
 
 
 class Absent:
@@ -20,7 +26,8 @@ ABSENT = Absent()
 
 def missing(relation: str, field: Field, found: Iterable[object]) -> SchemaChanged:
     """The error for a declared field that a reply does not have."""
-    names = ", ".join(str(f) for f in found) or "nothing"
+    first = [_short(str(name)) for name in islice(found, _NAMED + 1)]
+    names = ", ".join(first[:_NAMED]) + (", ..." if len(first) > _NAMED else "") or "nothing"
     return SchemaChanged(
         f"{relation}.{field.name}: expected a field of type {field.type}, found only: {names}"
     )
@@ -33,7 +40,7 @@ def from_json(relation: str, field: Field, values: Sequence[Any]) -> pa.Array:
     try:
         if pa.types.is_temporal(field.type):
             return pa.array(values, pa.string()).cast(field.type)
-        return pa.array(values, field.type)
+        return _bounded(relation, field, pa.array(values, field.type))
     except (pa.ArrowInvalid, OverflowError):
         raise _mistyped(relation, field, _culprit(field.type, values)) from None
 
@@ -42,14 +49,14 @@ def from_text(relation: str, field: Field, values: Sequence[str | None] | pa.Arr
     """Values of a format that has only texts. An empty one is NULL."""
     texts = values if isinstance(values, pa.Array) else pa.array([v or None for v in values], pa.string())
     try:
-        return texts.cast(field.type)
+        return _bounded(relation, field, texts).cast(field.type)
     except pa.ArrowInvalid:
         raise _mistyped(relation, field, _culprit(field.type, texts.to_pylist())) from None
 
 
 def repeated(field: Field, value: object, times: int) -> pa.Array:
     """A column of one value: that of the binding which was asked for."""
-    return pa.array([value] * times, field.type)
+    return pa.repeat(pa.scalar(value, field.type), times)
 
 
 def _json_types(type_: pa.DataType) -> set[type]:
@@ -62,12 +69,38 @@ def _json_types(type_: pa.DataType) -> set[type]:
     return {str, type(None)}
 
 
+def _bounded(relation: str, field: Field, texts: pa.Array) -> pa.Array:
+    if pa.types.is_string(texts.type) and texts.nbytes > LONGEST:
+        longest = pc.max(pc.binary_length(texts)).as_py() or 0
+        if longest > LONGEST:
+            raise Unreadable(
+                f"{relation}.{field.name}: a text of {longest:,} bytes, where {LONGEST:,} are the most"
+            )
+    return texts
+
+
 def _mistyped(relation: str, field: Field, value: object) -> SchemaChanged:
-    shown = repr(value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return SchemaChanged(
-        f"{relation}.{field.name}: expected {field.type}, found {type(value).__name__} {shown}"
+        f"{relation}.{field.name}: expected {field.type}, found {type(value).__name__} {_SHOWN.repr(value)}"
     )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+class _Shown(reprlib.Repr):
+    """What was found, in a few words, however long or deep it is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel, self.maxdict, self.maxlist, self.maxstring = 2, 3, 3, 60
+
+    def repr(self, x: Any) -> str:
+        return _short(super().repr(x))
+
+
+_SHOWN = _Shown()
 
 
 def _culprit(type_: pa.DataType, values: Iterable[object]) -> object:

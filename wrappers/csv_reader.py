@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 import pyarrow as pa
@@ -12,9 +14,12 @@ from pydantic import Field as Declared
 
 from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Reply
-from mediator.errors import Unreadable
+from mediator.errors import SchemaChanged, Unreadable
 from wrappers.columns import ABSENT, from_text, missing
-from wrappers.parsed import Parsed, charset
+from wrappers.parsed import Parsed, charset, decoded
+
+_MOST_COLUMNS = 2_000
+_BLOCK = 1 << 20
 
 
 class CsvReader(BaseModel):
@@ -36,7 +41,9 @@ class CsvReader(BaseModel):
         columns = []
         for field in fields:
             header = headers[field.name]
-            if header in table.column_names:
+            if (times := table.column_names.count(header)) > 1:
+                raise SchemaChanged(f"{relation}.{field.name}: {times} columns have the header {header!r}")
+            if times:
                 columns.append(from_text(relation, field, table.column(header).combine_chunks()))
             elif field.name in self.optional:
                 columns.append(pa.nulls(table.num_rows, field.type))
@@ -44,11 +51,18 @@ class CsvReader(BaseModel):
                 raise missing(relation, field, table.column_names)
         return Parsed(tuple(columns), table.num_rows, lambda path: ABSENT)
 
+    def look(self, reply: Reply, path: str) -> object:
+        return ABSENT
+
     def _table(self, relation: str, reply: Reply, headers: list[str]) -> pa.Table:
+        what = f"{relation}: not CSV"
+        text = decoded(what, reply.body, charset(reply) or "utf-8")
+        self._check(what, text)
+        data = text.encode("utf-8", "replace")
         try:
             return csv.read_csv(
-                pa.BufferReader(reply.body.decode(charset(reply)).encode()),
-                read_options=csv.ReadOptions(use_threads=False),
+                pa.BufferReader(data),
+                read_options=csv.ReadOptions(use_threads=False, block_size=max(_BLOCK, len(data) + 1)),
                 parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
                 convert_options=csv.ConvertOptions(
                     column_types=dict.fromkeys(headers, pa.string()),
@@ -56,5 +70,24 @@ class CsvReader(BaseModel):
                     strings_can_be_null=True,
                 ),
             )
-        except (pa.ArrowInvalid, UnicodeDecodeError, LookupError) as error:
-            raise Unreadable(f"{relation}: not CSV: {error}") from None
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            raise Unreadable(f"{what}: {str(error)[:200]}") from None
+
+    def _check(self, what: str, text: str) -> None:
+        """What Arrow would take for data, or choke on."""
+        if "\0" in text:
+            raise Unreadable(f"{what}: there are NULs in it")
+        if re.split("[\r\n]", text, maxsplit=1)[0].count(self.delimiter) >= _MOST_COLUMNS:
+            raise Unreadable(f"{what}: more than {_MOST_COLUMNS:,} columns")
+        sound = _quotations(self.delimiter).match(text) if '"' in text else None
+        if sound is not None and (end := sound.end()) < len(text):
+            line = text.count("\n", 0, end) + 1
+            raise Unreadable(f"{what}: the quotation that begins in line {line} does not end as it should")
+
+
+@lru_cache
+def _quotations(delimiter: str) -> re.Pattern[str]:
+    """As much of a text as has only quotations that begin and end with a value. It always matches."""
+    after = re.escape(delimiter) + r"\r\n"
+    quoted = rf'"[^"]*+(?:""[^"]*+)*+"(?=[{after}]|\Z)'
+    return re.compile(rf'\ufeff?(?:{quoted}|[^"{after}][^{after}]*+|[{after}]++)*+')

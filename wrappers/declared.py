@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mediator.catalog.model import Field
-from mediator.catalog.wrapper import Binding, Page, Reply, Request
+from mediator.catalog.wrapper import Binding, Meaning, Page, Reply, Request
 from wrappers.columns import repeated
-from wrappers.paging import Paging
+from wrappers.paging import Leaf, Paging
 from wrappers.parsed import Reader
+from wrappers.rules import Rule, meaning_of
 from wrappers.template import Template
 
 _NO_CONTENT = 204
@@ -33,6 +34,7 @@ class DeclaredWrapper:
     given: tuple[str, ...] = ()
     empty_statuses: frozenset[int] = frozenset()
     max_pages: int = 10_000
+    rules: tuple[Rule, ...] = ()
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         request = self.template.request(bind_set, bindings)
@@ -42,7 +44,7 @@ class DeclaredWrapper:
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
     ) -> Page:
         schema = pa.schema([pa.field(f.name, f.type) for f in self.fields])
-        if reply.status == _NO_CONTENT or reply.status in self.empty_statuses:
+        if reply.status == _NO_CONTENT or self._is_empty(reply):
             return Page(_nothing(schema))
         told = [f for f in self.fields if f.name not in self.given]
         parsed = self.reader.parse(self.relation, told, reply)
@@ -52,8 +54,17 @@ class DeclaredWrapper:
                 value = bindings[0][bind_set.index(field.name)]
                 columns[field.name] = repeated(field, value, parsed.count)
         rows = pa.RecordBatch.from_arrays([columns[f.name] for f in self.fields], schema=schema)
-        then = self.paging.after(self.relation, request, parsed, self.max_pages) if self.paging else ()
+        leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages)
+        then = self.paging.after(leaf) if self.paging else ()
         return Page(rows, then)
+
+    def meaning(self, reply: Reply) -> Meaning | None:
+        """What the rules say of a reply. One of `empty_statuses` is empty where they say nothing else."""
+        return meaning_of(self.rules, self.reader, reply) if self.rules else None
+
+    def _is_empty(self, reply: Reply) -> bool:
+        meaning = self.meaning(reply)
+        return reply.status in self.empty_statuses if meaning is None else meaning.means == "empty"
 
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,6 +11,11 @@ import pyarrow as pa
 
 from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Reply
+from mediator.errors import Unreadable
+
+_NOT_FOR_REPLIES = frozenset(
+    {"idna", "punycode", "utf-7", "unicode-escape", "raw-unicode-escape", "undefined"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +31,33 @@ class Parsed:
 
 
 class Reader(Protocol):
-    """A format, and where in it the fields are.
+    """A format, and where in it the fields are."""
 
-    `parse` raises `Unreadable` for what is not of this format, `SchemaChanged` for what is but lacks a field.
-    """
+    def parse(self, relation: str, fields: Sequence[Field], reply: Reply) -> Parsed:
+        """Raises `Unreadable` for what is not of this format, `SchemaChanged` for what is but lacks a field."""
+        ...
 
-    def parse(self, relation: str, fields: Sequence[Field], reply: Reply) -> Parsed: ...
+    def look(self, reply: Reply, path: str) -> object:
+        """The value at one place of a reply that need not have rows, or ABSENT, also where it is unreadable."""
+        ...
 
 
 def charset(reply: Reply) -> str:
-    """The encoding that the reply says it has; UTF-8 where it says nothing."""
+    """The encoding that the reply says it has, in lower case; empty where it says nothing."""
     for name, value in reply.headers.items():
         if name.lower() == "content-type" and "charset=" in value.lower():
             return value.lower().split("charset=", 1)[1].split(";")[0].strip(" \"'")
-    return "utf-8"
+    return ""
+
+
+def decoded(what: str, body: bytes, encoding: str) -> str:
+    """The body as text. Raises `Unreadable`, which begins with `what`, where it is not in that encoding.
+
+    Some of Python's codecs are no charsets of the web, and a few of them take hours over a long text.
+    """
+    try:
+        if codecs.lookup(encoding).name.replace("_", "-") in _NOT_FOR_REPLIES:
+            raise LookupError(f"unknown encoding: {encoding}")
+        return body.decode(encoding)
+    except (UnicodeError, LookupError, ValueError) as error:
+        raise Unreadable(f"{what}: {str(error)[:200]}") from None

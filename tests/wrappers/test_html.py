@@ -99,3 +99,42 @@ def test_another_charset_is_honoured() -> None:
 def test_a_reader_has_one_layout_of_valid_xpaths(layout: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         HtmlReader.model_validate({"kind": "html", **layout})
+
+
+def test_places_can_be_given_in_css() -> None:
+    reader = HtmlReader(
+        kind="html",
+        rows="css:ul.books > li:not(.sold)",
+        fields={"isbn": "css:a::attr(data-isbn)", "price": "css:b.price", "year": ".//i"},
+    )
+    page = """<ul class="big books"><li><a data-isbn=1></a><b class=price>5</b><i>1999</i>
+        <li class=sold><a data-isbn=2></a><li><p><a data-isbn=3></a><b class=price>6</b><i>2000</i></ul>
+        <a class=next href='?p=2'>more</a>"""
+    parsed = reader.parse("books", (ISBN, PRICE, YEAR), reply(page))
+    assert _rows(parsed) == [["1", "3"], [5.0, 6.0], [1999, 2000]]
+    assert parsed.find("css:a.next::attr(href)") == "?p=2"
+
+
+@pytest.mark.parametrize("layout", ["table", "details"])
+def test_every_layout_can_be_given_in_css(layout: str) -> None:
+    page = "<table id=b><tr><th>ISBN<tr><td>1</table>" if layout == "table" else "<dl id=b><dt>ISBN<dd>1</dl>"
+    reader = HtmlReader.model_validate({"kind": "html", layout: "css:#b", "fields": {"isbn": "ISBN"}})
+    assert _rows(reader.parse("books", (ISBN,), reply(page))) == [["1"]]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("css:li..b", "is not a CSS selector"),
+        ("css:", "is not a CSS selector"),
+        ("css:li::before", "is not a CSS selector|not an XPath"),
+        ("#b", "is not an XPath: write css:#b if it is CSS"),
+        ("ul > li", "finds no elements: write css:ul > li if it is CSS"),
+        ("//b[", "is not an XPath"),
+        ("nowhere()", "is not an XPath"),
+        ("x:b", "is not an XPath"),
+    ],
+)
+def test_a_place_that_is_none_is_told(place: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        HtmlReader(kind="html", rows=place)

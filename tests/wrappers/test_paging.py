@@ -6,7 +6,7 @@ from mediator.catalog.wrapper import Request
 from mediator.errors import Endless, SchemaChanged
 from wrappers import LinkedPages, NumberedPages, Parsed
 from wrappers.columns import ABSENT
-from wrappers.paging import followed
+from wrappers.paging import Leaf, followed
 
 SIDE_BY_SIDE = NumberedPages(param="page", total="/pages")
 LINKED = LinkedPages(next="/next")
@@ -14,6 +14,10 @@ LINKED = LinkedPages(next="/next")
 
 def _parsed(found: object, count: int = 1) -> Parsed:
     return Parsed((), count, lambda path: found)
+
+
+def _leaf(relation: str, request: Request, parsed: Parsed) -> Leaf:
+    return Leaf(relation, request, parsed, {}, 10)
 
 
 def _numbers(requests: tuple[Request, ...]) -> list[str]:
@@ -24,48 +28,48 @@ def _numbers(requests: tuple[Request, ...]) -> list[str]:
 def test_the_first_page_names_all_the_others(total: object) -> None:
     first = SIDE_BY_SIDE.begin(Request("/books", (("q", "x"),)))
     assert first.query == (("q", "x"), ("page", "1"))
-    others = SIDE_BY_SIDE.after("books", first, _parsed(total), 10)
+    others = SIDE_BY_SIDE.after(_leaf("books", first, _parsed(total)))
     assert _numbers(others) == ["2", "3", "4"]
-    assert SIDE_BY_SIDE.after("books", others[0], _parsed(total), 10) == ()
+    assert SIDE_BY_SIDE.after(_leaf("books", others[0], _parsed(total))) == ()
 
 
 def test_pages_may_be_counted_from_zero() -> None:
     pages = NumberedPages(param="page", first=0, total="/pages")
-    assert _numbers(pages.after("books", pages.begin(Request("/b")), _parsed(3), 10)) == ["1", "2"]
+    assert _numbers(pages.after(_leaf("books", pages.begin(Request("/b")), _parsed(3)))) == ["1", "2"]
 
 
 def test_without_a_total_the_first_page_without_rows_is_the_last() -> None:
     pages = NumberedPages(param="page")
-    (second,) = pages.after("books", pages.begin(Request("/b")), _parsed(ABSENT), 10)
+    (second,) = pages.after(_leaf("books", pages.begin(Request("/b")), _parsed(ABSENT)))
     assert _numbers((second,)) == ["2"]
-    assert pages.after("books", second, _parsed(ABSENT, count=0), 10) == ()
+    assert pages.after(_leaf("books", second, _parsed(ABSENT, count=0))) == ()
 
 
 def test_of_a_billion_pages_only_as_many_are_named_as_show_that_it_is_too_many() -> None:
-    more = SIDE_BY_SIDE.after("books", SIDE_BY_SIDE.begin(Request("/b")), _parsed(10**9), 10)
+    more = SIDE_BY_SIDE.after(_leaf("books", SIDE_BY_SIDE.begin(Request("/b")), _parsed(10**9)))
     assert _numbers(more) == [str(n) for n in range(2, 12)]
 
 
 @pytest.mark.parametrize("found", [ABSENT, None, "many", True, 1.5])
 def test_a_total_that_is_none_is_named(found: object) -> None:
     with pytest.raises(SchemaChanged, match="books: expected the number of pages at '/pages', found"):
-        SIDE_BY_SIDE.after("books", SIDE_BY_SIDE.begin(Request("/b")), _parsed(found), 10)
+        SIDE_BY_SIDE.after(_leaf("books", SIDE_BY_SIDE.begin(Request("/b")), _parsed(found)))
 
 
 @pytest.mark.parametrize("found", [ABSENT, None, ""])
 def test_the_last_page_has_no_link(found: object) -> None:
-    assert LINKED.after("reviews", Request("/r"), _parsed(found), 10) == ()
+    assert LINKED.after(_leaf("reviews", Request("/r"), _parsed(found))) == ()
 
 
 def test_a_page_that_leads_to_itself_is_endless() -> None:
     with pytest.raises(Endless, match="names itself"):
-        LINKED.after("reviews", Request("/r", (("a", "1"),)), _parsed("?a=1"), 10)
+        LINKED.after(_leaf("reviews", Request("/r", (("a", "1"),)), _parsed("?a=1")))
 
 
 @pytest.mark.parametrize("found", [7, "javascript:next()", "x:@else.example/"])
 def test_what_is_no_link_is_named(found: object) -> None:
     with pytest.raises(SchemaChanged, match="reviews: expected a link at '/next', found"):
-        LINKED.after("reviews", Request("/r"), _parsed(found), 10)
+        LINKED.after(_leaf("reviews", Request("/r"), _parsed(found)))
 
 
 @pytest.mark.parametrize(

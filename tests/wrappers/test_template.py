@@ -1,5 +1,6 @@
 """Bindings become requests."""
 
+import json
 from datetime import date
 
 import pytest
@@ -71,3 +72,69 @@ def test_a_path_starts_at_the_base() -> None:
 )
 def test_where_a_request_goes(request_: Request, url: str) -> None:
     assert request_.url("https://shop.example/api/") == url
+
+
+def test_a_json_body_keeps_the_types_of_values() -> None:
+    body = {"q": {"ean": "{a}", "day": "{day}", "title": "like {a}%"}, "limit": 10, "or": ["{a}", "{gone}"]}
+    template = Template.model_validate({"path": "/o", "json": body})
+    assert template.placeholders() == {"a", "day", "gone"}
+    request = template.request(("a", "day"), [(7, date(2026, 1, 2))])
+    assert (request.method, request.headers) == ("POST", (("Content-Type", "application/json"),))
+    assert json.loads(request.body or b"") == {
+        "q": {"ean": 7, "day": "2026-01-02", "title": "like 7%"},
+        "limit": 10,
+        "or": [7],
+    }
+
+
+def test_json_values_of_fields_that_are_not_bound_are_left_out() -> None:
+    body = {"city": "{city}", "zip": {"is": "{zip}"}}
+    template = Template.model_validate({"path": "/o", "json": body})
+    assert json.loads(template.request(("city",), [("Ulm",)]).body or b"") == {"city": "Ulm", "zip": {}}
+
+
+@pytest.mark.parametrize(
+    ("join", "bindings", "sent"),
+    [
+        ("list", [(1,), (2,)], [1, 2]),
+        ("list", [(1,)], [1]),
+        (",", [(1,), (2,)], "1,2"),
+        (",", [(1,)], 1),
+    ],
+)
+def test_several_bindings_in_json(join: str, bindings: list[tuple[object]], sent: object) -> None:
+    template = Template.model_validate({"path": "/o", "json": {"ids": "{id}"}, "join": join})
+    assert json.loads(template.request(("id",), bindings).body or b"") == {"ids": sent}
+
+
+def test_a_header_can_carry_a_value() -> None:
+    template = Template(path="/o", headers={"X-Lang": "{lang}", "X-Shop": "{shop}", "Accept": "text/html"})
+    assert template.placeholders() == {"lang", "shop"}
+    request = template.request(("lang",), [("de",)])
+    assert request.headers == (("X-Lang", "de"), ("Accept", "text/html"))
+
+
+@pytest.mark.parametrize("value", ["a\r\nHost: else.example", "a\nb", "a\0", "\x7f"])
+def test_a_value_cannot_add_a_header(value: str) -> None:
+    with pytest.raises(Refused, match="cannot be sent in the header 'X-Lang'"):
+        Template(path="/o", headers={"X-Lang": "{lang}"}).request(("lang",), [(value,)])
+
+
+@pytest.mark.parametrize("value", ["", ".", ".."])
+def test_a_value_cannot_lead_to_another_path(value: str) -> None:
+    with pytest.raises(Refused, match="cannot be sent in a path"):
+        Template(path="/a/{id}").request(("id",), [(value,)])
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ({"form": {"a": "1"}, "json": {"a": 1}}, "a request has one body: give form or json"),
+        ({"join": "list"}, "join: list is for json"),
+        ({"headers": {"X Lang": "de"}}, "'X Lang' is not a header"),
+        ({"headers": {"X-Lang": "de\r\n"}}, "'X-Lang' is not a header"),
+    ],
+)
+def test_a_request_that_cannot_be_meant_is_told(declared: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Template.model_validate({"path": "/o", **declared})

@@ -1,0 +1,116 @@
+"""Queries over declared sites that misbehave: what is wrong is in the report, and what came is in the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import sources
+from mediator.answering import Mediator
+from mediator.catalog.model import Mirror
+from mediator.catalog.wrapper import Reply, Request
+from mediator.output.report import Report
+from tests.answering.kit import ask, failures, in_virtual_time
+
+SITE = """\
+sources:
+  shop: {base: "https://shop.example", attempts: 3}
+relations:
+  books:
+    key: [isbn]
+    fields: {isbn: string, year: int32}
+    methods:
+      all:
+        mirrors: [shop]
+        request: {path: /books}
+        pages: PAGES
+        errors:
+          - {status: 200, at: /error/code, says: ^quota$, means: rate_limited, after: 7}
+          - {status: 404, says: no books, means: empty}
+        reply: {kind: json, rows: /books}
+"""
+
+
+@dataclass
+class Scripted:
+    """A network of one site."""
+
+    answer: Callable[[Request, int], Reply]
+    asked: list[Request] = field(default_factory=list)
+
+    async def send(self, mirror: Mirror, request: Request) -> Reply:
+        self.asked.append(request)
+        return self.answer(request, len(self.asked))
+
+
+def _query(
+    folder: Path, answer: Callable[[Request, int], Reply], pages: str = "{next: /next}"
+) -> tuple[pa.Table, Report, Scripted]:
+    (folder / "shop.yaml").write_text(SITE.replace("PAGES", pages))
+    network = Scripted(answer)
+
+    async def run() -> tuple[pa.Table, Report]:
+        catalog = sources.load(folder)
+        async with Mediator(catalog, threads=1, transport=network) as mediator:
+            return await ask(mediator, "SELECT isbn FROM books ORDER BY isbn")
+
+    found, report = in_virtual_time(run())
+    return found, report, network
+
+
+def _said(body: str | bytes, status: int = 200, **headers: str) -> Reply:
+    return Reply(status, headers, body if isinstance(body, bytes) else body.encode())
+
+
+ONE = '{"books": [{"isbn": "1", "year": 1}]'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (ONE.replace("1}", "NaN}") + "}", "unreadable"),
+        (ONE.replace('"year": 1', '"year": 1, "year": 2') + "}", "unreadable"),
+        (ONE.replace('"year": 1', f'"year": {"9" * 10_000}') + "}", "unreadable"),
+        (ONE.replace('"year": 1', '"year": 2147483648') + "}", "schema changed"),
+        ("[" * 100_000, "unreadable"),
+        (b"\xff", "unreadable"),
+        ('{"books": [7]}', "schema changed"),
+    ],
+)
+def test_a_hostile_body_is_a_cause_in_the_report(tmp_path: Path, body: str | bytes, kind: str) -> None:
+    found, report, _ = _query(tmp_path, lambda request, nth: _said(body))
+    assert (found.num_rows, report.complete) == (0, False)
+    assert [failure.cause.kind for _, failure in failures(report)] == [kind]
+
+
+@pytest.mark.parametrize(
+    "pages", ["{next: /next}", "{cursor: /next, param: q}", "{rel: next}", "{param: page}"]
+)
+def test_pages_that_go_round_end_and_what_they_brought_is_kept(tmp_path: Path, pages: str) -> None:
+    def going_round(request: Request, nth: int) -> Reply:
+        return _said(f'{ONE}, "next": "/books?q={nth % 2}"}}', link=f"</books?q={nth % 2}>; rel=next")
+
+    found, report, network = _query(tmp_path, going_round, pages)
+    assert set(found["isbn"].to_pylist()) == {"1"}
+    assert not report.complete
+    assert [failure.cause.kind for _, failure in failures(report)] == ["endless"]
+    assert len(network.asked) <= 4
+
+
+def test_a_reply_that_is_declared_to_mean_later_is_asked_for_again(tmp_path: Path) -> None:
+    def moody(request: Request, nth: int) -> Reply:
+        return _said('{"error": {"code": "quota"}}' if nth == 1 else ONE + "}")
+
+    found, report, network = _query(tmp_path, moody)
+    assert (found.num_rows, report.complete, len(network.asked)) == (1, True, 2)
+
+
+def test_a_reply_that_is_declared_to_mean_nothing_is_an_answer(tmp_path: Path) -> None:
+    found, report, _ = _query(tmp_path, lambda request, nth: _said("no books", status=404))
+    assert (found.num_rows, report.complete) == (0, True)
+    _, report, _ = _query(tmp_path, lambda request, nth: _said("no page", status=404))
+    assert not report.complete
