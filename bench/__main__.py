@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import local, q1, q4, stall
+from bench import fetch, local, q1, q4, stall
 from bench.result import Result, machine, table
 
 PLOTS = Path(__file__).parent / "plots"
@@ -32,7 +32,7 @@ class Bench(Protocol):
         ...
 
 
-BENCHES: dict[str, Bench] = {"local": local, "q1": q1, "q4": q4, "stall": stall}
+BENCHES: dict[str, Bench] = {"fetch": fetch, "local": local, "q1": q1, "q4": q4, "stall": stall}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

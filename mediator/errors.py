@@ -9,10 +9,12 @@
     │   ├── Unsupported
     │   └── Unanswerable      it reads well, but no source can be asked; carries advice
     ├── CatalogError          a declaration is at fault
+    ├── StoreError            the folder where SteMs are kept cannot be used
     └── SourceError           a site is at fault; becomes a `Cause` in the stream
         ├── Unreachable       no connection, reset, truncated
         ├── TimedOut
         ├── Refused           a status that says no
+        │   └── Overloaded    for now: the site has too much to do
         ├── RateLimited       a status that says later
         ├── Unreadable        a reply that cannot be understood
         ├── SchemaChanged     understood, but not what was declared
@@ -77,6 +79,10 @@ class CatalogError(MediatorError):
     """A declared source, relation or access method that cannot be used as it is written."""
 
 
+class StoreError(MediatorError):
+    """The folder where SteMs are kept is in use, cannot be read, or is no such folder."""
+
+
 class SourceError(MediatorError):
     """A site's fault. `again` says whether asking once more may help, `after` how many seconds from now."""
 
@@ -99,6 +105,10 @@ class TimedOut(SourceError):
 
 class Refused(SourceError):
     kind = "refused"
+
+
+class Overloaded(Refused):
+    """A 503."""
 
 
 class RateLimited(SourceError):

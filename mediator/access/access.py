@@ -13,11 +13,13 @@ from types import TracebackType
 from typing import Self
 
 from mediator.access.backoff import Backoff, Calendar
+from mediator.access.database import DatabaseTransport
 from mediator.access.desk import Desk
 from mediator.access.fetch import Fetcher
 from mediator.access.gate import Gate
 from mediator.access.line import Flight, Line
 from mediator.access.method import Method
+from mediator.access.purse import Ceilings
 from mediator.access.queue import Rank
 from mediator.access.race import Race
 from mediator.access.reading import Unsuitable
@@ -32,6 +34,7 @@ from mediator.catalog.model import BindSet, Catalog
 from mediator.errors import Cause, SourceError
 from mediator.flow.events import Ask
 
+_NO_CEILINGS = Ceilings()
 _log = logging.getLogger(__name__)
 
 
@@ -72,6 +75,8 @@ class Access:
         self._stack = AsyncExitStack()
         if self._transport is None:
             self._transport = await self._stack.enter_async_context(HttpTransport(self._catalog.sources))
+        databases = DatabaseTransport(self._catalog.sources, self._transport)
+        self._transport = await self._stack.enter_async_context(databases)
         self._fetcher = Fetcher(self._transport, self._backoff, self._today)
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
@@ -91,9 +96,9 @@ class Access:
             # What went wrong in the block goes on as it is; the group only waits for those called back.
             await self._group.__aexit__(None, None, None)
 
-    def visit(self, deliver: Deliver) -> Visit:
+    def visit(self, deliver: Deliver, ceilings: Ceilings = _NO_CEILINGS) -> Visit:
         """A door for one query. Its events go to `deliver`, in order; to be closed when the query ends."""
-        visit = Visit(deliver, self._line_for, self._admitted, self._left)
+        visit = Visit(deliver, ceilings, self._line_for, self._admitted, self._left)
         self._visits[visit] = None
         return visit
 

@@ -39,6 +39,11 @@ class Breaker:
         """From when on an attempt is let in; infinite while another one is on probation."""
         return math.inf if self.state is State.PROBATION else self._until
 
+    @property
+    def proven(self) -> bool:
+        """Whether two on probation have failed one after the other: five in a row may have been bad luck."""
+        return self._cool_down > 2 * self._first
+
     def enter(self) -> bool:
         """An attempt goes in, which `ready_at` allowed. Whether it is the one on probation."""
         if self.state is State.CLOSED:

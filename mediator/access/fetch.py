@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mediator.access.backoff import Backoff, Calendar
+from mediator.access.budget import Budget
 from mediator.access.method import Method
 from mediator.access.queue import Rank
 from mediator.access.reading import understood
@@ -18,7 +19,7 @@ from mediator.access.runner import Runner, Slot
 from mediator.access.transport import Transport
 from mediator.catalog.model import BindSet
 from mediator.catalog.wrapper import Binding, Page, Reply, Request
-from mediator.errors import RateLimited, SourceError, TimedOut, Unreadable
+from mediator.errors import Overloaded, RateLimited, SourceError, TimedOut, Unreadable
 
 _UNREADABLE = 2  # attempts at a reply that cannot be understood: a site that means it will say it again
 
@@ -34,6 +35,8 @@ class Errand:
     request: Request
     rank: Rank
     others: Callable[[], bool]  # whether another mirror could do it as well
+    pay: Callable[[], bool]  # for one more request; false when nobody is left who would
+    received: Callable[[int], None]  # so many bytes of a reply
 
 
 @dataclass(frozen=True)
@@ -78,14 +81,20 @@ class _Fetch:
                         self._last = error
                         delay = self._delay(error)
                     await asyncio.sleep(delay)
+                    await self._budget(self._last).paid()
                     slot = await self._errand.runner.claim(self._errand.rank)
         except TimeoutError:
             raise self._out_of_time() from self._last
 
     async def _try(self, slot: Slot) -> Page:
+        if not self._errand.pay():
+            raise asyncio.CancelledError  # as the trip is: nothing more is sent, not even until that is noticed
         counts = self._errand.runner.counts
         counts.requests += 1
-        counts.retried += self._attempt > 1
+        if self._attempt > 1:
+            counts.retried += 1
+        else:
+            self._errand.runner.gate.retries.earn()
         try:
             page = await self._read(await self._send(slot))
         except SourceError as error:
@@ -96,6 +105,7 @@ class _Fetch:
                 slot.failed(self._out_of_time())
             raise
         slot.succeeded()
+        self._errand.runner.gate.refusals.earn()
         counts.rows += page.rows.num_rows
         return page
 
@@ -114,6 +124,7 @@ class _Fetch:
             raise
         runner.latency.add(runner.now - started, runner.now)
         slot.vacate()
+        self._errand.received(len(reply.body))
         return reply
 
     async def _read(self, reply: Reply) -> Page:
@@ -138,6 +149,12 @@ class _Fetch:
         if runner.now + delay >= self._due:
             raise error
         return delay
+
+    def _budget(self, error: SourceError) -> Budget:
+        """What was refused for now is paid for by what was answered, so that a site which answers all it can in the end
+        answers all; anything else is a failure."""
+        gate = self._errand.runner.gate
+        return gate.refusals if isinstance(error, (RateLimited, Overloaded)) else gate.retries
 
     def _too_garbled(self, error: SourceError) -> bool:
         self._garbled += isinstance(error, Unreadable)

@@ -1,10 +1,12 @@
-"""How a source is entered: so many requests at once, so many a second, and not before it said."""
+"""How a source is entered: as many requests at once as it bears, so many a second, and not before it said."""
 
 from __future__ import annotations
 
 import math
 
+from mediator.access.budget import Budget
 from mediator.access.limiter import Limiter
+from mediator.access.width import Width
 from mediator.catalog.model import Source
 from mediator.clock import Clock
 
@@ -17,12 +19,15 @@ class Gate:
         self.clock = clock
         self.inside = 0
         self.most = 0  # that were ever inside at once
+        self.width = Width(source.concurrency)
+        self.retries = Budget(clock)
+        self.refusals = Budget(clock, share=1.0)
         self._limiter = Limiter(source.rate, clock) if source.rate is not None else None
         self._held_until = -math.inf
 
     @property
     def full(self) -> bool:
-        return self.inside >= self.source.concurrency
+        return self.inside >= self.width.places
 
     def ready_at(self) -> float:
         """From when on one more may go in; infinite while that depends on somebody coming out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from mediator.access.runner import Runner
 
@@ -13,8 +13,9 @@ _BLIND = 1.0  # seconds, where nothing has been measured at all
 _CLEARLY = 1.2  # times the median: a mirror whose latency hardly varies is not hedged for trifles
 _PROBES = 2  # requests that may be out to a mirror before its first reply
 _LOOK_AGAIN = 64  # every so many choices, the mirror that was asked least gets another chance
-_EARNED = 0.05  # hedges that one choice pays for
+_EARNED = 0.04  # hedges that one choice pays for
 _SAVED = 10.0  # hedges that can be saved up
+_AT_FIRST = 3.0
 
 
 class Race:
@@ -23,7 +24,7 @@ class Race:
     def __init__(self, runners: Sequence[Runner]) -> None:
         self.runners = tuple(runners)
         self._choices = 0
-        self._hedges = 3.0
+        self._hedges = _AT_FIRST
 
     def choose(self, pending: int) -> Runner | None:
         """Which mirror the next of `pending` requests goes to now; none when waiting is the better choice."""
@@ -53,15 +54,19 @@ class Race:
         known = [r.latency for r in (runner, *self.runners) if r.latency.count]
         return max(_MULTIPLE * known[0].quantile(0.5), _LEAST) if known else _BLIND
 
-    def hedge(self, tried: Collection[Runner]) -> Runner | None:
-        """The mirror to send after a late request, if one has room and the budget allows. Pays for it."""
+    def hedge(self, tried: Sequence[Runner]) -> Runner | None:
+        """Whom to send after a late request, if one has room and the budget allows. Pays for it."""
         if self._hedges < 1.0:
             return None
-        runner = self.another(r for r in self.runners if r.room and r not in tried)
+        runner = self.another(r for r in self._second(tried) if r.room)
         if runner is not None:
             self._hedges -= 1.0
             runner.counts.hedges += 1
         return runner
+
+    def hedgeable(self, tried: Sequence[Runner]) -> bool:
+        """Whether there is anybody who could be sent, now or later."""
+        return bool(self._second(tried))
 
     def another(self, runners: Iterable[Runner]) -> Runner | None:
         """The most promising of these: a healthy one before a sick one, then the fastest."""
@@ -69,8 +74,13 @@ class Race:
 
     @property
     def down(self) -> bool:
-        """Whether every mirror's breaker is open."""
-        return not any(runner.fit for runner in self.runners)
+        """Whether every mirror's breaker is open, and has been for long enough to give up those who wait."""
+        return all(runner.breaker.proven and not runner.fit for runner in self.runners)
+
+    def _second(self, tried: Sequence[Runner]) -> list[Runner]:
+        """Mirrors that were not tried; where there are none, those that may be asked twice, and were not."""
+        others = [r for r in self.runners if r not in tried]
+        return others or [r for r in self.runners if r.gate.source.twice and tried.count(r) == 1]
 
     def _chosen(self, runner: Runner) -> Runner:
         self._choices += 1

@@ -8,15 +8,18 @@ from http import HTTPStatus
 from mediator.access.backoff import Calendar, retry_after
 from mediator.access.method import Method
 from mediator.catalog.model import BindSet
-from mediator.catalog.wrapper import Binding, Page, Reply, Request
-from mediator.errors import RateLimited, Refused, SchemaChanged, SourceError, Unreadable
+from mediator.catalog.statement import Result
+from mediator.catalog.wrapper import Binding, Interprets, Page, Reply, Request, Wrapper
+from mediator.errors import Overloaded, RateLimited, Refused, SchemaChanged, SourceError, Unreadable
 
-_LATER = frozenset({408, 425, 500, 502, 503, 504})  # statuses that may be gone when asked once more
+_LATER = frozenset({408, 425, 500, 502, 504})  # statuses that may be gone when asked once more
 _TOO_MANY = 429
+_OVERLOADED = 503
 _UNSUITABLE = frozenset(
     {400, 404, 413, 414, 422}
 )  # the fault may lie with one of the bindings, or with how many there are
 _SMALL = 64 << 10  # bytes that are read faster than the event loop would notice
+_FEW = 500  # rows of which that can be said
 
 
 class Unsuitable(Refused):
@@ -42,12 +45,14 @@ async def understood(
     today: Calendar,
 ) -> Page:
     """The page that the reply is. Large ones are read in a thread, so that the loop keeps turning."""
-    if not (200 <= reply.status < 300 or reply.status in method.wrapper.empty_statuses):
-        raise refusal(reply, today)
-    args = (method, request, bind_set, bindings, reply)
-    page = await asyncio.to_thread(_read, *args) if len(reply.body) > _SMALL else _read(*args)
+    args = (method, request, bind_set, bindings, reply, today)
+    page = await asyncio.to_thread(_read, *args) if _large(reply) else _read(*args)
     _check(method, page)
     return page
+
+
+def _large(reply: Reply) -> bool:
+    return len(reply.body) > _SMALL or (isinstance(reply, Result) and len(reply.rows) > _FEW)
 
 
 def refusal(reply: Reply, today: Calendar) -> SourceError:
@@ -56,16 +61,24 @@ def refusal(reply: Reply, today: Calendar) -> SourceError:
     after = retry_after(reply.headers, today)
     if reply.status == _TOO_MANY:
         return RateLimited(said, again=True, after=after)
+    if reply.status == _OVERLOADED:
+        return Overloaded(said, again=True, after=after)
     if reply.status in _LATER:
         return Refused(said, again=True, after=after)
     return Unsuitable(said) if reply.status in _UNSUITABLE else Refused(said)
 
 
 def _read(
-    method: Method, request: Request, bind_set: BindSet, bindings: tuple[Binding, ...], reply: Reply
+    method: Method,
+    request: Request,
+    bind_set: BindSet,
+    bindings: tuple[Binding, ...],
+    reply: Reply,
+    today: Calendar,
 ) -> Page:
     """Garbage is worth a second look: it may be a reply that was cut off without anybody noticing."""
     try:
+        _check_meaning(method.wrapper, reply, today)
         return method.wrapper.read(request, bind_set, bindings, reply)
     except Unreadable as error:
         raise Unreadable(error.message, again=True, after=error.after) from error
@@ -73,6 +86,20 @@ def _read(
         raise
     except Exception as error:
         raise Unreadable(f"{_named(method)} cannot read the reply: {error!r}", again=True) from error
+
+
+def _check_meaning(wrapper: Wrapper, reply: Reply, today: Calendar) -> None:
+    """Raises the `SourceError` that a reply is, by what the site is known to say, else by its status."""
+    meaning = wrapper.meaning(reply) if isinstance(wrapper, Interprets) else None
+    if meaning is None:
+        if not (200 <= reply.status < 300 or reply.status in wrapper.empty_statuses):
+            raise refusal(reply, today)
+    elif meaning.means != "empty":
+        told = retry_after(reply.headers, today)
+        after = meaning.after if told is None else told
+        if meaning.means == "rate_limited":
+            raise RateLimited(meaning.said, again=True, after=after)
+        raise Refused(meaning.said, again=meaning.means == "retry", after=after)
 
 
 def _check(method: Method, page: Page) -> None:

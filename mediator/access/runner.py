@@ -15,7 +15,7 @@ from mediator.access.gate import Gate
 from mediator.access.latency import Latency
 from mediator.access.queue import Rank
 from mediator.catalog.model import Mirror
-from mediator.errors import Refused, SourceError
+from mediator.errors import Overloaded, RateLimited, Refused, SourceError
 
 _NEWEST = 0.1  # weight of the newest attempt in the error rate
 
@@ -74,7 +74,9 @@ class Runner:
     def drained(self, requests: int) -> float:
         """Seconds until so many more requests would have been let in, by what is known."""
         source = self.gate.source
-        return requests * max(self.expected / source.concurrency, 1.0 / source.rate if source.rate else 0.0)
+        return requests * max(
+            self.expected / self.gate.width.places, 1.0 / source.rate if source.rate else 0.0
+        )
 
     def enter(self) -> Slot:
         """Takes a place, which `room` promised."""
@@ -119,6 +121,10 @@ class Slot:
     def __init__(self, runner: Runner, on_probation: bool) -> None:
         self._runner = runner
         self._on_probation = on_probation
+        self._entered = runner.now
+        self._number = runner.gate.width.enter()
+        self._last_place = runner.gate.full
+        self._seconds = 0.0
         self._inside = True
         self._told = False
 
@@ -141,6 +147,7 @@ class Slot:
         """The site has answered: somebody else may ask while the reply is being read."""
         if self._inside:
             self._inside = False
+            self._seconds = self._runner.now - self._entered
             self._runner.gate.leave()
             self._runner.inside -= 1
             self._runner.desk.stir()
@@ -150,6 +157,8 @@ class Slot:
         runner = self._runner
         runner.error_rate -= _NEWEST * runner.error_rate
         runner.breaker.succeeded()
+        if self._last_place:
+            runner.gate.width.answered(self._number, self._seconds)
 
     def failed(self, error: SourceError) -> None:
         """A clear no, or "too many", is an answer: it does not make the mirror a sick one."""
@@ -157,6 +166,8 @@ class Slot:
         runner.counts.errors += 1
         runner.error_rate += _NEWEST * (1.0 - runner.error_rate)
         self._told = True
+        if _too_much(error) and not self._on_probation:
+            runner.gate.width.refused(self._number)
         if _sick(error):
             runner.breaker.failed(runner.now, self._on_probation)
         else:
@@ -174,3 +185,7 @@ def _sick(error: SourceError) -> bool:
     if isinstance(error, Refused):
         return error.again
     return error.kind != "rate limited"
+
+
+def _too_much(error: SourceError) -> bool:
+    return isinstance(error, RateLimited | Overloaded)

@@ -67,6 +67,7 @@ class SourceStatistics:
     retried: int
     rows: int
     latency: Distribution
+    width: int = 0  # requests that may be under way at once, as things stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,7 @@ def _source(gate: Gate, methods: Sequence[Method], lines: Sequence[Line]) -> Sou
         retried=sum(c.retried for c in counts),
         rows=sum(c.rows for c in counts),
         latency=Latency.together(runner.latency for runner in runners),
+        width=gate.width.places,
     )
 
 

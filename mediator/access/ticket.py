@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from mediator.access.purse import Purse
 from mediator.catalog.wrapper import Binding
 from mediator.errors import Cause
 from mediator.flow.events import Arrived, Event, Exhausted, Failed, Landing
@@ -18,10 +19,11 @@ Deliver = Callable[[Event], None]
 class Ticket:
     """One ask of one query. Each of its bindings is settled once."""
 
-    __slots__ = ("_deliver", "number", "open")
+    __slots__ = ("_deliver", "number", "open", "purse")
 
-    def __init__(self, number: int, deliver: Deliver) -> None:
+    def __init__(self, number: int, deliver: Deliver, purse: Purse) -> None:
         self.number = number
+        self.purse = purse
         self.open: dict[Binding, Flight] = {}
         self._deliver = deliver
 

@@ -54,6 +54,27 @@ class Trip:
         if self.task is not None:
             self.task.cancel()
 
+    @property
+    def affords(self) -> bool:
+        """Whether every query aboard could pay for one more request."""
+        return all(ticket.purse.affords for ticket in self._seen)
+
+    def pay(self) -> bool:
+        """Charges one more request to every query aboard; whoever cannot pay is told, and leaves.
+
+        Whether anybody is left.
+        """
+        for purse in dict.fromkeys(ticket.purse for ticket in self._seen):
+            if not purse.pay():
+                for ticket in [t for t in self._seen if t.purse is purse]:
+                    self._turn_out(ticket)
+        return not self.over
+
+    def received(self, size: int) -> None:
+        """A reply was read, for every query aboard."""
+        for purse in dict.fromkeys(ticket.purse for ticket in self._seen):
+            purse.received(size)
+
     def land(self, landing: Landing) -> None:
         """Rows have come: everybody aboard gets them now."""
         if self.over:
@@ -95,6 +116,15 @@ class Trip:
             if half:
                 self.line.put_apart(half, self.rank)
         return True
+
+    def _turn_out(self, ticket: Ticket) -> None:
+        self.catch_up(ticket)
+        unpaid = [flight for flight in self._flights if ticket in flight.tickets]
+        for flight in unpaid:
+            del flight.tickets[ticket]
+        assert ticket.purse.empty is not None
+        ticket.failed([flight.binding for flight in unpaid], ticket.purse.empty)
+        self.left(ticket)
 
     def _end(self, tell: Callable[[Ticket, list[Binding]], None]) -> int:
         """Tells every ticket aboard how its flights ended. Returns how many did, 0 when it was over."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from mediator.access.line import Line
+from mediator.access.purse import Ceilings, Purse
 from mediator.access.ticket import Deliver, Ticket
 from mediator.access.trip import Trip
 from mediator.flow.events import Ask, Cancel, Event, Exhausted, Failed
@@ -22,9 +24,15 @@ class Visit:
     """
 
     def __init__(
-        self, deliver: Deliver, find_line: FindLine, admitted: Admitted, left: Callable[[Visit], None]
+        self,
+        deliver: Deliver,
+        ceilings: Ceilings,
+        find_line: FindLine,
+        admitted: Admitted,
+        left: Callable[[Visit], None],
     ) -> None:
         self._deliver: Deliver | None = deliver
+        self._purse = Purse(ceilings, self._spent)
         self._find_line = find_line
         self._admitted = admitted
         self._left = left
@@ -40,7 +48,9 @@ class Visit:
         if ask.number in self._tickets:
             raise ValueError(f"ask {ask.number} is still open")
         line = self._find_line(ask)
-        ticket = Ticket(ask.number, self._hand_over)
+        if self._purse.empty is not None:
+            asyncio.get_running_loop().call_soon(self._give_up_waiting)
+        ticket = Ticket(ask.number, self._hand_over, self._purse)
         self._tickets[ask.number] = line, ticket
         self._admitted(line, ticket, line.admit(ticket, tuple(dict.fromkeys(ask.bindings)), ask.urgency))
 
@@ -61,6 +71,18 @@ class Visit:
         for number in tuple(self._tickets):
             self.cancel(Cancel(number))
         self._left(self)
+
+    def _spent(self) -> None:
+        """What is under way is paid for, and comes; what still waits is not asked."""
+        asyncio.get_running_loop().call_soon(self._give_up_waiting)
+
+    def _give_up_waiting(self) -> None:
+        assert self._purse.empty is not None
+        for line, ticket in tuple(self._tickets.values()):
+            waiting = [binding for binding, flight in ticket.open.items() if flight.waits]
+            for binding in waiting:
+                line.forsake(ticket, ticket.open[binding])
+            ticket.failed(waiting, self._purse.empty)
 
     def _hand_over(self, event: Event) -> None:
         if self._deliver is None:

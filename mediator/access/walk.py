@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 
 from mediator.access.contest import Contest, Outcome
 from mediator.access.fetch import Errand, Fetcher
@@ -27,7 +28,8 @@ class Walk:
         self._method = trip.line.method
         self._race = self._method.race
         self._first = written(self._method, trip.line.bind_set, trip.bindings)
-        self._tried: list[Runner] = []
+        self._tried: list[Runner] = []  # twice in it: asked twice at once
+        self._running: Counter[Runner] = Counter()
 
     async def answer(self, runner: Runner, slot: Slot) -> None:
         """Lands every page. Raises a `SourceError` when no mirror could bring them all."""
@@ -47,12 +49,12 @@ class Walk:
 
     async def _start(self, runner: Runner, slot: Slot | None) -> Outcome:
         """The first page, from whichever mirror has it first; an error when none that is left brings it."""
-        if len(self._race.runners) == 1:
-            self._tried.append(runner)
+        self._tried.append(runner)
+        if not self._race.hedgeable(self._tried):
             return runner, await self._begin(runner, slot)
         async with asyncio.TaskGroup() as group:
             contest = Contest(group, self._begin)
-            self._send(contest, runner, slot)
+            contest.send(runner, slot)
             outcome = await self._decided(contest, runner)
             contest.end()
         return outcome
@@ -61,9 +63,9 @@ class Walk:
         """Sends another mirror after one that is late, or in place of one that has failed, until one wins."""
         patience = self._race.patience(runner)
         while True:
-            outcome = await contest.outcome(patience if self._untried() else None)
+            outcome = await contest.outcome(patience if self._hedgeable else None)
             if outcome is None:
-                other = self._race.hedge(self._tried)
+                other = self._race.hedge(self._tried) if self._trip.affords else None
                 patience *= 2  # where there was no room, look again, but not for ever at this pace
             elif isinstance(outcome[1], Page):
                 return outcome
@@ -72,19 +74,24 @@ class Walk:
             elif (other := self._untried()) is None:
                 return outcome
             if other is not None:
-                self._send(contest, other)
+                self._tried.append(other)
+                contest.send(other)
 
-    def _send(self, contest: Contest, runner: Runner, slot: Slot | None = None) -> None:
-        self._tried.append(runner)
-        contest.send(runner, slot)
+    @property
+    def _hedgeable(self) -> bool:
+        return not self._trip.over and self._race.hedgeable(self._tried)
 
     async def _begin(self, runner: Runner, slot: Slot | None) -> Page:
-        runner.counts.asked += len(self._trip.bindings)
+        if self._tried.count(runner) == 1:
+            runner.counts.asked += len(self._trip.bindings)
+        self._running[runner] += 1
         try:
             return await self._page(runner, self._first, slot)
         except SourceError as error:
             self._note(runner, error)
             raise
+        finally:
+            self._running[runner] -= 1
 
     async def _finish(self, runner: Runner, first: Page) -> None:
         width = runner.gate.source.concurrency
@@ -104,12 +111,15 @@ class Walk:
             request,
             self._trip.rank,
             others=lambda: (other := self._untried()) is not None and other.fit,
+            pay=self._trip.pay,
+            received=self._trip.received,
         )
         return await self._fetcher.page(errand, slot)
 
     def _note(self, runner: Runner, error: SourceError) -> None:
         """Counts the failure of one mirror, and says in the error whose it was."""
-        runner.counts.failed += len(self._trip.bindings)
+        if self._running[runner] <= 1:
+            runner.counts.failed += len(self._trip.bindings)
         error.message = f"{self._method.name} at {runner.mirror.source}: {error.message}"
 
     def _untried(self) -> Runner | None:

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bench import q1, q4, stall
+from bench import fetch, q1, q4, stall
 from bench.__main__ import BENCHES, main
 from bench.cell import Cell, measured
 from bench.contestants import DUCKDB, POLARS, POLARS_STREAMING, ours
 from bench.feeding import arrivals
+from bench.moody import Moods
 from bench.shapes import NAMES, shape
 from bench.site import Pace
 from bench.timed import Timeline, least_area
@@ -103,3 +104,25 @@ def test_areas_are_compared_with_the_best_rival_at_every_tenth() -> None:
     least, ratios = least_area(early, [late])
     assert ratios == pytest.approx([10 * t / (20 * (t - 0.5)) for t in (0.6, 0.7, 0.8, 0.9, 1.0)], abs=1e-3)
     assert least == pytest.approx(1.0)
+
+
+def test_fetch_measures_every_figure_that_is_promised(tmp_path: Path) -> None:
+    brief = Moods(latency=0.005, late=0.05, halves_after=0.1)
+    scale = fetch.Scale(
+        lookups=100, tight=100, timed=100, hopeless=50, packed=101, rounds=1, deadline=0.5, moods=brief
+    )
+    result = asyncio.run(fetch.measured(scale))
+    assert set(result.figures) == {
+        "lookups_per_s_vs_limit",
+        "cpu_us_per_lookup",
+        "hedge_p99_gain",
+        "hedge_extra_load",
+        "down_amplification",
+        "half_down_amplification",
+        "adaptive_throughput_vs_oracle",
+        "batched_requests",
+    }
+    assert result.figures["batched_requests"] == 6
+    assert result.figures["down_amplification"] <= 1.1
+    fetch.draw(result, tmp_path / "fetch.png")
+    assert (tmp_path / "fetch.png").stat().st_size
