@@ -44,6 +44,15 @@ def test_a_costly_one_comes_later_though_it_thins_out_more() -> None:
     assert router.next(FROM) == (BOTH[0], 0)
 
 
+def test_what_was_seen_from_elsewhere_counts_until_there_is_better() -> None:
+    router, elsewhere = _router(Rank()), Signature(0b1001)
+    router.learn(Visit(elsewhere, BOTH[0], ROWS, ROWS // 10, 1.0))
+    router.learn(Visit(elsewhere, BOTH[1], ROWS, ROWS // 2, 1.0))
+    assert router.next(FROM) == (BOTH[0], 0)
+    router.learn(_seen(BOTH[0], fan_out=0.9))
+    assert router.next(FROM) == (BOTH[1], 0)
+
+
 def test_a_choice_is_believed_the_longer_the_more_often_it_is_made() -> None:
     asked: list[int] = []
 

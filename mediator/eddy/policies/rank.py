@@ -1,8 +1,8 @@
 """Rank ordering (Overheads of eddies, 2004): least (fan-out - 1) / cost first, both measured per signature.
 
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
-tried from a signature is tried first, with a few rows, and those without a result yet in turns. Old visits weigh less
-than new ones.
+tried from a signature is judged by what visits from others came to; one that was never tried at all is tried first, with
+a few rows, and those without a result yet in turns. Old visits weigh less than new ones.
 
 SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
 rule out is then never asked for, and a call costs more than any probe.
@@ -20,7 +20,7 @@ from mediator.flow.batch import Signature
 
 _KEEP = 0.9  # what a visit's weight shrinks to with each later one
 _LEAST_COST = 1e-9
-_TRIAL = 4_096  # rows that show what a destination is like
+_TRIAL = 1_024  # rows that show what a destination is like
 
 
 @dataclass(slots=True)
@@ -49,6 +49,7 @@ class Rank(Usual):
         super().__init__(kept)
         self._remote = frozenset(remote)
         self._past: dict[tuple[Signature, Destination], _Past] = {}
+        self._anywhere: dict[Destination, _Past] = {}
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
         if signature.completing >= 0:
@@ -58,18 +59,23 @@ class Rank(Usual):
         return chosen
 
     def learn(self, visit: Visit) -> None:
-        past = self._past.setdefault((visit.signature, visit.destination), _Past())
-        past.add(visit)
+        self._past.setdefault((visit.signature, visit.destination), _Past()).add(visit)
+        self._anywhere.setdefault(visit.destination, _Past()).add(visit)
 
     def portion(self, signature: Signature, destination: Destination) -> int:
+        return 0 if self._known(signature, destination) else _TRIAL
+
+    def _known(self, signature: Signature, destination: Destination) -> _Past | None:
+        """What visits from this signature came to; failing that, those from any."""
         past = self._past.get((signature, destination))
-        return 0 if past and past.rows_in else _TRIAL
+        return past if past and past.rows_in else self._anywhere.get(destination)
 
     def _rank(self, signature: Signature, destination: Destination) -> tuple[bool, float, int]:
-        past = self._past.get((signature, destination))
+        past = self._known(signature, destination)
         far = isinstance(destination, Probe) and destination.alias in self._remote
-        if past is None or not past.rows_in:
-            return far, float("-inf"), past.tries if past else 0
+        if past is None:
+            tried = self._past.get((signature, destination))
+            return far, float("-inf"), tried.tries if tried else 0
         return far, past.rank, 0
 
 
