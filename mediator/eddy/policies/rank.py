@@ -1,8 +1,8 @@
 """Rank ordering (Overheads of eddies, 2004): least (fan-out - 1) / cost first, both measured per signature.
 
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
-tried from a signature is judged by what visits from others came to; one that was never tried at all is tried first, with
-a few rows, and those without a result yet in turns. Old visits weigh less than new ones.
+tried from a signature is judged by what visits from others came to; one that was never tried at all is tried first,
+with a few rows, and those without a result yet in turns. Old visits weigh less than new ones.
 
 SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
 rule out is then never asked for, and a call costs more than any probe.
