@@ -94,9 +94,8 @@ class Asking:
         failed = np.flatnonzero(states == Known.FAILED)
         if len(failed) and chosen.depends and chosen.bind_set != provider.bind_set:
             if chosen.depends & ~batch.signature.spanned:
-                self.owed = (
-                    True  # only other rows can ask the chosen provider for what this one will not give
-                )
+                # Only other rows can ask the chosen provider for what this one will not give.
+                self.owed = True
             else:
                 self.look_up(batch.take(failed), chosen)
 
@@ -109,7 +108,7 @@ class Asking:
         if len(left) == len(ask.bindings):
             return ask
         self.tallies[ask.relation].asked -= len(ask.bindings) - len(left)
-        self._ended(opened, [b for b in ask.bindings if b not in set(left)])
+        self._ended(opened, list(set(ask.bindings).difference(left)))
         opened.ask = replace(ask, bindings=tuple(left))
         return opened.ask if left else None
 

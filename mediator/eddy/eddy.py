@@ -239,9 +239,8 @@ class Eddy:
         if doubtful is None:
             return
         if self._join(batch.signature.spanned, alias).single:
-            doubtful[met.at[met.at < len(batch)]] = (
-                False  # the first row of the rest may have matches already
-            )
+            # The first row of the rest may have matches already.
+            doubtful[met.at[met.at < len(batch)]] = False
         if doubtful.any():
             rows = batch if doubtful.all() else batch.take(np.flatnonzero(doubtful))
             self._floating.push(rows.signed(batch.signature._replace(completing=alias)))

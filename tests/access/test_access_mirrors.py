@@ -178,8 +178,10 @@ class TestFailingOver:
 
         async def play(access: Access) -> None:
             await one_by_one(access, 10)
+            assert {"a", "b"} == set(network.sources)
 
-        played(Scripted(reply), catalog(A, B), play)
+        network = Scripted(reply)
+        played(network, catalog(A, B), play)
 
     def test_when_all_fail_the_lookup_fails_once(self) -> None:
         async def reply(mirror: Mirror, request: Request) -> Reply:
