@@ -12,6 +12,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -21,15 +22,19 @@ import pyarrow as pa
 
 from mediator.access import Access, Ceilings, Statistics, Transport
 from mediator.assembly import House, Settings, Stems
+from mediator.binding.estimate import Estimate, estimate
 from mediator.binding.explain import explain as explained
+from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.catalog.model import Catalog
-from mediator.clock import Clock, wall
+from mediator.clock import Clock, effort, wall
 from mediator.driver import Answers, Turns
 from mediator.errors import MediatorError
 from mediator.keeping import Keeping
+from mediator.noting import Noting
 from mediator.output.report import Report
+from mediator.preflight import allowed_by, known_of, relations_of
 from mediator.query.model import BlockStage, Query
 from mediator.query.parameters import Parameters
 from mediator.query.understand import understand
@@ -64,22 +69,29 @@ class Mediator:
         self._store = store
         self._wall = wall
         self._threads = threads or min(4, os.cpu_count() or 1)
-        self._access = Access(catalog, transport=transport)
+        self._access = Access(
+            catalog, transport=transport, today=lambda: datetime.fromtimestamp(self._wall(), UTC)
+        )
         self._turns = Turns()
         self._house: House | None = None
         self._keeping: Keeping | None = None
+        self._noting: Noting | None = None
 
     async def __aenter__(self) -> Self:
         await asyncio.to_thread(devote if self._devoted else warm)
         if self._store is not None:
             self._keeping = await Keeping.opened(self._store, self.catalog, self._turns, self._wall)
         try:
+            if self._store is not None:
+                self._noting = await Noting.opened(self._store, self._wall)
+                self._access.recall(self._noting.measurements, self._noting.ledger)
             await self._access.__aenter__()
         except BaseException:
             await self._close_store()
             raise
         stems = Stems() if self._keeping is None else self._keeping.stems
-        self._house = House(asyncio.get_running_loop().time, stems, Hands(self._threads))
+        measured = self._access.measurements
+        self._house = House(asyncio.get_running_loop().time, effort, stems, Hands(self._threads), measured)
         return self
 
     async def __aexit__(
@@ -108,7 +120,20 @@ class Mediator:
         settings = replace(self.settings, **said)
         stages = partial(self._stages, query, verdicts, settings)
         ceilings = Ceilings(settings.max_calls, settings.max_bytes, settings.max_seconds)
-        return Answers(query.schema, stages, self._access, self._turns, ceilings)
+        at = self.catalog.ceilings(settings.per_source)
+        warnings = lacking(query, verdicts, self.catalog)
+        return Answers(query.schema, stages, self._access, self._turns, ceilings, at, warnings)
+
+    async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
+        """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""
+        query = understand(sql, self.catalog, parameters)
+        verdicts = verdicts_of(query, self.catalog)
+        settings = replace(self.settings, **said)
+        allowed = allowed_by(settings, self.catalog, self._access.left_today())
+        house = self._opened()
+        async with self._turns:
+            known = known_of(house, relations_of(query), settings.max_age)
+        return await asyncio.to_thread(estimate, query, verdicts, self.catalog.sources, known, allowed)
 
     async def kept(self) -> None:
         """Wait until all that has come so far is in the store, and would outlive a power cut."""
@@ -116,15 +141,22 @@ class Mediator:
             await self._keeping.kept()
 
     async def _close_store(self) -> None:
-        if self._keeping is not None:
-            await self._keeping.close()
+        try:
+            if self._noting is not None:
+                await self._noting.close()
+        finally:
+            if self._keeping is not None:
+                await self._keeping.close()
 
     def _stages(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> Stages:
+        return Stages(query, verdicts, self._opened(), settings)
+
+    def _opened(self) -> House:
         if self._house is None:
             raise MediatorError(
                 "The mediator has not been opened: `async with Mediator(...) as mediator` does"
             )
-        return Stages(query, verdicts, self._house, settings)
+        return self._house
 
     def statistics(self) -> Statistics:
         """What every source has been asked and has answered."""
@@ -162,7 +194,7 @@ def explain(sql: str, catalog: Catalog, parameters: Parameters = ()) -> list[str
             lines += [f"  {line}" for line in explained(stage.block, verdicts[stage.name])]
         else:
             lines.append(f"  {stage.sql or 'as they come'}")
-    return lines
+    return [*lines, *(f"warning: {line}" for line in lacking(query, verdicts, catalog))]
 
 
 def verdicts_of(query: Query, catalog: Catalog) -> dict[str, Verdict]:

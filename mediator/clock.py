@@ -11,6 +11,9 @@ Clock = Callable[[], float]
 
 monotonic: Clock = time.monotonic
 
+# Seconds that the calling thread has worked. What others do at the same time, or a wait for the GIL, is not in it.
+effort: Clock = time.thread_time
+
 
 def wall() -> float:
     """Seconds since 1970: for what outlives the process, whose own clock starts anew each time."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -18,11 +18,13 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from mediator.access import Access, Ceilings
+from mediator.access import Access
+from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.errors import MediatorError
 from mediator.flow.events import Ask, Event
 from mediator.output.report import Report
 from mediator.stages import Stages, Work
+from mediator.state.memory import SPARE, WAIT
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ _LIGHT_HOPS = 8
 _HEAVY_HOPS = 16
 # Rows that may wait for their reader.
 _BUFFERED = 200_000
-_NO_CEILINGS = Ceilings()
+_NOWHERE: Mapping[str, Ceilings] = {}
 
 
 class Turns:
@@ -47,6 +49,7 @@ class Turns:
         self._due: deque[Callable[[], object]] = deque()
         self._queries: dict[Answers, None] = {}
         self._closed = False
+        self._tidying: asyncio.TimerHandle | None = None
 
     def join(self, query: Answers) -> None:
         """Another query will turn, until it leaves."""
@@ -56,12 +59,16 @@ class Turns:
 
     def leave(self, query: Answers) -> None:
         self._queries.pop(query, None)
+        self._tidy_later()
 
     async def close(self, why: str) -> None:
         """Stop all queries, and wait until none turns any more."""
         self._closed = True
         for query in tuple(self._queries):
             await query.stopped(why)
+        if self._tidying is not None:
+            self._tidying.cancel()
+        SPARE.release(wait=0.0)
 
     async def __aenter__(self) -> None:
         await self._lock.acquire()
@@ -85,6 +92,16 @@ class Turns:
         while self._due:
             self._due.popleft()()
 
+    def _tidy_later(self) -> None:
+        """The memory that queries have left goes back to the system when no other has used it for a while."""
+        if self._tidying is None and SPARE.size and not self._closed:
+            self._tidying = asyncio.get_running_loop().call_later(WAIT, self._tidy)
+
+    def _tidy(self) -> None:
+        self._tidying = None
+        SPARE.release()
+        self._tidy_later()
+
 
 class Answers:
     """The answers of one query, batch by batch, as they are found.
@@ -99,13 +116,17 @@ class Answers:
         stages: Callable[[], Stages],
         access: Access,
         turns: Turns,
-        ceilings: Ceilings = _NO_CEILINGS,
+        ceilings: Ceilings = NO_CEILINGS,
+        ceilings_at: Mapping[str, Ceilings] = _NOWHERE,
+        warnings: Sequence[str] = (),
     ) -> None:
         self.schema = schema
+        self.warnings = tuple(warnings)  # what is amiss already, before anything is asked
         self._make_stages = stages
         self._access = access
         self._turns = turns
         self._ceilings = ceilings
+        self._ceilings_at = ceilings_at  # single sources
         self._stages: Stages | None = None
         self._found: deque[pa.RecordBatch] = deque()
         self._waiting_rows = 0
@@ -190,7 +211,7 @@ class Answers:
             return await self._in_thread(self._stages.snapshot)
 
     async def _start(self) -> None:
-        self._visit = self._access.visit(self._deliver, self._ceilings)
+        self._visit = self._access.visit(self._deliver, self._ceilings, self._ceilings_at)
         self._watch_the_time()
         async with self._turns:
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.

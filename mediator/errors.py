@@ -18,7 +18,14 @@
         ├── RateLimited       a status that says later
         ├── Unreadable        a reply that cannot be understood
         ├── SchemaChanged     understood, but not what was declared
-        └── Endless           pages without end
+        ├── NotAsDeclared     rows of the right shape that break a promise of the declaration
+        ├── CutShort          as many rows as ever come: there may be more
+        │   ├── FieldMissing
+        │   ├── Mistyped
+        │   └── Miscounted    not as many pages or rows as it says itself
+        ├── Endless           pages without end
+        └── Spent             nothing more may be sent to it: a ceiling of the query
+            └── SpentToday    or of the day
 
 A `SourceError` never ends a query: it is turned into data (`Cause`) where it is caught.
 """
@@ -123,8 +130,40 @@ class SchemaChanged(SourceError):
     kind = "schema changed"
 
 
+class FieldMissing(SchemaChanged):
+    """A declared field that a row does not have."""
+
+
+class Mistyped(SchemaChanged):
+    """A value of another type than the declared one."""
+
+
+class Miscounted(SchemaChanged):
+    """What a reply says of the number of its pages or rows is not so, or not there."""
+
+
+class NotAsDeclared(SourceError):
+    kind = "not as declared"
+
+
+class CutShort(SourceError):
+    kind = "cut short"
+
+
 class Endless(SourceError):
     kind = "endless"
+
+
+class Spent(SourceError):
+    kind = "ceiling"
+
+    def __init__(self, message: str, source: str) -> None:
+        super().__init__(message)
+        self.source = source
+
+
+class SpentToday(Spent):
+    kind = "daily budget"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from itertools import count
@@ -12,29 +13,36 @@ from random import Random
 from types import TracebackType
 from typing import Self
 
-from mediator.access.backoff import Backoff, Calendar
-from mediator.access.database import DatabaseTransport
+from yarl import URL
+
+from mediator.access.databases.database import DatabaseTransport
 from mediator.access.desk import Desk
 from mediator.access.fetch import Fetcher
-from mediator.access.gate import Gate
+from mediator.access.limits.backoff import Backoff, Calendar
+from mediator.access.limits.daily import Book, Daily
+from mediator.access.limits.gate import Gate
 from mediator.access.line import Flight, Line
 from mediator.access.method import Method
-from mediator.access.purse import Ceilings
+from mediator.access.mirrors.race import Race
+from mediator.access.mirrors.runner import Runner, Slot
 from mediator.access.queue import Rank
-from mediator.access.race import Race
 from mediator.access.reading import Unsuitable
-from mediator.access.runner import Runner, Slot
 from mediator.access.statistics import Statistics, gathered
 from mediator.access.ticket import Deliver, Ticket
-from mediator.access.transport import HttpTransport, Transport
 from mediator.access.trip import Trip
 from mediator.access.visit import Visit
 from mediator.access.walk import Walk
-from mediator.catalog.model import BindSet, Catalog
-from mediator.errors import Cause, SourceError
+from mediator.access.web.redaction import Redaction, Redacts
+from mediator.access.web.robots import RobotsPolicy
+from mediator.access.web.transport import HttpTransport, Transport
+from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
+from mediator.catalog.measured import Measurements, Place
+from mediator.catalog.model import BindSet, Catalog, Mirror, Source
+from mediator.catalog.wrapper import Request
+from mediator.errors import Cause, SourceError, Spent
 from mediator.flow.events import Ask
 
-_NO_CEILINGS = Ceilings()
+_NOWHERE: Mapping[str, Ceilings] = {}
 _log = logging.getLogger(__name__)
 
 
@@ -57,6 +65,8 @@ class Access:
         random: Random | None = None,
         today: Calendar = _today,
     ) -> None:
+        # Of a transport that logs in by itself, or of the one that is made here.
+        self.redaction = transport.redaction if isinstance(transport, Redacts) else Redaction()
         self._catalog = catalog
         self._transport = transport
         self._backoff = Backoff(random or Random())
@@ -67,17 +77,27 @@ class Access:
         self._visits: dict[Visit, None] = {}
         self._trips: dict[Trip, None] = {}
         self._open = False
+        self._gates: dict[str, Gate] = {}
+        self._book: Book | None = None
+        self.measurements = Measurements()  # by this process, and by those before it
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._desk = Desk(self._loop)
-        self._gates = {name: Gate(source, self._loop.time) for name, source in self._catalog.sources.items()}
+        self._gates = {name: self._gate(source) for name, source in self._catalog.sources.items()}
         self._stack = AsyncExitStack()
         if self._transport is None:
-            self._transport = await self._stack.enter_async_context(HttpTransport(self._catalog.sources))
-        databases = DatabaseTransport(self._catalog.sources, self._transport)
+            web = HttpTransport(
+                self._catalog.sources,
+                follow=self._follow,
+                redaction=self.redaction,
+                token_asked=lambda source: self._gates[source].token_asked(),
+            )
+            self._transport = await self._stack.enter_async_context(web)
+        databases = DatabaseTransport(self._catalog.sources, self._transport, self.redaction)
         self._transport = await self._stack.enter_async_context(databases)
-        self._fetcher = Fetcher(self._transport, self._backoff, self._today)
+        self._robots = RobotsPolicy(self._transport, self._backoff, self._today)
+        self._fetcher = Fetcher(self._transport, self._backoff, self._today, self._robots)
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         self._open = True
@@ -95,16 +115,44 @@ class Access:
         async with self._stack:
             # What went wrong in the block goes on as it is; the group only waits for those called back.
             await self._group.__aexit__(None, None, None)
+        for gate in self._gates.values():
+            if gate.daily is not None:
+                await asyncio.to_thread(gate.daily.settle)
 
-    def visit(self, deliver: Deliver, ceilings: Ceilings = _NO_CEILINGS) -> Visit:
-        """A door for one query. Its events go to `deliver`, in order; to be closed when the query ends."""
-        visit = Visit(deliver, ceilings, self._line_for, self._admitted, self._left)
+    def recall(self, measurements: Measurements, book: Book) -> None:
+        """What earlier processes measured and spent. Before it is opened."""
+        self.measurements = measurements
+        self._book = book
+
+    def visit(
+        self, deliver: Deliver, ceilings: Ceilings = NO_CEILINGS, at: Mapping[str, Ceilings] = _NOWHERE
+    ) -> Visit:
+        """A door for one query. Its events go to `deliver`, in order; to be closed when the query ends.
+
+        Its ceilings are those of all that it sends, and of what it sends `at` single sources; it never gets more than
+        a source declares.
+        """
+        visit = Visit(
+            deliver, ceilings, self._catalog.ceilings(at), self._line_for, self._admitted, self._left
+        )
         self._visits[visit] = None
         return visit
 
     def statistics(self) -> Statistics:
         """What every source, method and mirror has done and is doing."""
         return gathered(self._gates.values(), tuple(self._methods.values()), tuple(self._lines.values()))
+
+    async def _follow(self, mirror: Mirror, request: Request, url: URL) -> None:
+        await self._robots.follow(self._gates[mirror.source], request, url)
+
+    def _gate(self, source: Source) -> Gate:
+        most = source.daily
+        daily = Daily(source.name, most, self._today, self._book) if most is not None else None
+        return Gate(source, self._loop.time, daily)
+
+    def left_today(self) -> dict[str, int]:
+        """Requests that may still be sent today, by source, where there is a daily budget."""
+        return {name: gate.daily.left for name, gate in self._gates.items() if gate.daily is not None}
 
     def _line_for(self, ask: Ask) -> Line:
         key = ask.relation, ask.method, ask.bind_set
@@ -121,7 +169,16 @@ class Access:
                 raise ValueError(
                     f"{relation_name}.{name} has no wrapper: its rows come from the engine itself"
                 )
-            runners = [Runner(mirror, self._gates[mirror.source], self._desk) for mirror in declared.mirrors]
+            runners = [
+                Runner(
+                    mirror,
+                    self._gates[mirror.source],
+                    self._desk,
+                    Place(relation_name, name, mirror.source),
+                    self.measurements,
+                )
+                for mirror in declared.mirrors
+            ]
             self._methods[relation_name, name] = Method(relation, declared, declared.wrapper, Race(runners))
         return self._methods[relation_name, name]
 
@@ -154,18 +211,23 @@ class Access:
         except SourceError as error:
             self._give_up(trip, error)
         except Exception as error:
-            _log.exception("%s: a fault of the engine", trip.line.method.name)
-            trip.fail(Cause("internal", f"{trip.line.method.name}: a fault of the engine: {error!r}"))
+            said = self.redaction.clean("".join(traceback.format_exception(error)))
+            _log.error("%s: a fault of the engine\n%s", trip.line.method.name, said)
+            fault = f"{trip.line.method.name}: a fault of the engine: {error!r}"
+            trip.fail(Cause("internal", self.redaction.clean(fault)))
         else:
             trip.exhaust()
 
     def _give_up(self, trip: Trip, error: SourceError) -> None:
-        line, cause = trip.line, Cause.of(error)
+        line, cause = trip.line, Cause.of(self.redaction.cleaned(error))
         if isinstance(error, Unsuitable) and trip.split():
             self._desk.stir(line)
             return
+        if isinstance(error, Spent) and trip.unload(error.source):
+            self._desk.stir(line)
+            return
         trip.fail(cause)
-        if line.method.race.down:
+        if line.method.race.down and not isinstance(error, Spent):
             line.fail_waiting(
                 Cause(cause.kind, f"{line.method.name} does not answer; the last: {cause.message}")
             )

@@ -1,25 +1,33 @@
 """One page from one mirror: asked again while that may help, within one deadline.
 
-From the outside in: a place at the source (gate, limiter, breaker, in the order of rank), the attempt's own
-timeout, the transport, the wrapper's reading of the reply.
+The inner layers of a request, in the order in which this file reads: robots, and a place at the source (breaker and
+limiter, in the order of rank) in `Fetcher.page`; the deadline in `_Fetch.page`; retry in `_attempts`; ceilings in
+`_try`; validators in `_ask`; the attempt's own timeout and the transport in `_send`; the wrapper's reading in `_read`.
+The outer ones are named in `mediator.access`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 
-from mediator.access.backoff import Backoff, Calendar
-from mediator.access.budget import Budget
+from mediator.access.fresh.freshness import vouched
+from mediator.access.fresh.recall import Recall
+from mediator.access.fresh.remembered import Memory
+from mediator.access.limits.backoff import Backoff, Calendar
+from mediator.access.limits.budget import Budget
 from mediator.access.method import Method
+from mediator.access.mirrors.runner import Runner, Slot
 from mediator.access.queue import Rank
 from mediator.access.reading import understood
-from mediator.access.runner import Runner, Slot
-from mediator.access.transport import Transport
+from mediator.access.web.login import Outdated, refused_as
+from mediator.access.web.robots import RobotsPolicy
+from mediator.access.web.transport import Transport
 from mediator.catalog.model import BindSet
 from mediator.catalog.wrapper import Binding, Page, Reply, Request
-from mediator.errors import Overloaded, RateLimited, SourceError, TimedOut, Unreadable
+from mediator.errors import Overloaded, RateLimited, Refused, SourceError, Spent, TimedOut, Unreadable
 
 _UNREADABLE = 2  # attempts at a reply that cannot be understood: a site that means it will say it again
 
@@ -37,6 +45,12 @@ class Errand:
     others: Callable[[], bool]  # whether another mirror could do it as well
     pay: Callable[[], bool]  # for one more request; false when nobody is left who would
     received: Callable[[int], None]  # so many bytes of a reply
+    staying: Callable[
+        [Callable[[str], None]], AbstractContextManager[None]
+    ]  # charges the time; says when to stop
+    vouched: Callable[
+        [float, bool], None
+    ]  # until when the site does so, and whether it may be kept on the disk
 
 
 @dataclass(frozen=True)
@@ -46,6 +60,8 @@ class Fetcher:
     transport: Transport
     backoff: Backoff
     today: Calendar
+    robots: RobotsPolicy
+    memory: Memory = field(default_factory=Memory)
 
     async def page(self, errand: Errand, slot: Slot | None = None) -> Page:
         """The page, or the `SourceError` that it failed with for good.
@@ -53,6 +69,7 @@ class Fetcher:
         Waiting for the first place is not charged to the deadline: it is no fault of the site, and it ends
         because everybody ahead has a deadline.
         """
+        slot = await self.robots.admit(errand.runner, errand.request, errand.rank, slot)
         slot = slot or await errand.runner.claim(errand.rank)
         return await _Fetch(self, errand).page(slot)
 
@@ -68,35 +85,54 @@ class _Fetch:
         self._attempt = 0
         self._garbled = 0
         self._last: SourceError | None = None
+        self._logged_in_anew = False
+        self._timer: asyncio.Timeout | None = None
+        self._stopped = ""
 
     async def page(self, slot: Slot) -> Page:
         try:
-            async with asyncio.timeout_at(self._due):
-                while True:
-                    self._attempt += 1
-                    try:
-                        with slot:
-                            return await self._try(slot)
-                    except SourceError as error:
-                        self._last = error
-                        delay = self._delay(error)
-                    await asyncio.sleep(delay)
-                    await self._budget(self._last).paid()
-                    slot = await self._errand.runner.claim(self._errand.rank)
+            async with asyncio.timeout_at(self._due) as self._timer:
+                with self._errand.staying(self._stop):
+                    return await self._attempts(slot)
         except TimeoutError:
+            if self._stopped:
+                raise Spent(self._stopped, self._source.name) from None
             raise self._out_of_time() from self._last
 
+    async def _attempts(self, slot: Slot) -> Page:
+        while True:
+            self._attempt += 1
+            try:
+                with slot:
+                    return await self._try(slot)
+            except SourceError as error:
+                self._last = error
+                outdated = isinstance(error, Outdated) and not self._logged_in_anew
+                delay = 0.0 if outdated else self._delay(error)
+            if outdated:
+                self._logged_in_anew = True  # once: what is new and is refused as well stays refused
+            else:
+                await asyncio.sleep(delay)
+                await self._budget(self._last).paid()
+            slot = await self._errand.runner.claim(self._errand.rank)
+
     async def _try(self, slot: Slot) -> Page:
+        daily = self._errand.runner.gate.daily
+        if daily is not None:
+            await daily.ready()
         if not self._errand.pay():
             raise asyncio.CancelledError  # as the trip is: nothing more is sent, not even until that is noticed
+        if daily is not None:
+            daily.take()
         counts = self._errand.runner.counts
         counts.requests += 1
+        self._errand.runner.measured.requests += 1
         if self._attempt > 1:
             counts.retried += 1
         else:
             self._errand.runner.gate.retries.earn()
         try:
-            page = await self._read(await self._send(slot))
+            page = await self._ask(slot)
         except SourceError as error:
             slot.failed(error)
             raise
@@ -109,27 +145,53 @@ class _Fetch:
         counts.rows += page.rows.num_rows
         return page
 
-    async def _send(self, slot: Slot) -> Reply:
+    async def _ask(self, slot: Slot) -> Page:
+        """One request and what its reply is read as, or was when it was last read."""
+        e = self._errand
+        recall = Recall(self._shared.memory, e.runner.mirror, e.method, e.bind_set, e.bindings, e.request)
+        started = e.runner.now
+        reply = await self._send(recall.request, slot)
+        took, came = e.runner.now - started, e.runner.now
+        page = recall.confirmed(reply)
+        if page is None:
+            page = await self._read(reply)
+        headers = recall.learn(reply, page)
+        if (unsaid := e.method.declared.unsaid) is not None:
+            site = vouched(headers, took, self._shared.today)
+            e.vouched(came + (unsaid if site.seconds is None else site.seconds), site.stored)
+        return page
+
+    async def _send(self, request: Request, slot: Slot) -> Reply:
         runner = self._errand.runner
         started = runner.now
         patience = self._patience()
         try:
             async with asyncio.timeout(patience):
-                reply = await self._shared.transport.send(runner.mirror, self._errand.request)
+                reply = await self._shared.transport.send(runner.mirror, request)
         except TimeoutError:
-            runner.latency.at_least(runner.now - started, runner.now)
+            runner.gave_up(runner.now - started)
             raise TimedOut(f"no reply within {patience:.3g} s", again=True) from None
         except asyncio.CancelledError:
-            runner.latency.at_least(runner.now - started, runner.now)
+            runner.gave_up(runner.now - started)
             raise
-        runner.latency.add(runner.now - started, runner.now)
+        runner.took(runner.now - started)
         slot.vacate()
         self._errand.received(len(reply.body))
         return reply
 
     async def _read(self, reply: Reply) -> Page:
         e = self._errand
-        return await understood(e.method, e.request, e.bind_set, e.bindings, reply, self._shared.today)
+        try:
+            return await understood(e.method, e.request, e.bind_set, e.bindings, reply, self._shared.today)
+        except Refused as error:
+            error.message = refused_as(error.message, reply.status, self._source)
+            raise
+
+    def _stop(self, why: str) -> None:
+        """A ceiling of time was reached: what is under way is broken off."""
+        if self._timer is not None and not self._timer.expired():
+            self._stopped = why
+            self._timer.reschedule(self._errand.runner.now)
 
     def _patience(self) -> float:
         """Half of the time left, so that one that hangs leaves time for the next; all of it for the last."""

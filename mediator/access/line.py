@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING
 
 from mediator.access.method import Method
+from mediator.access.mirrors.runner import Runner, Slot
 from mediator.access.queue import Rank
-from mediator.access.runner import Runner, Slot
 from mediator.access.ticket import Ticket
 from mediator.catalog.model import BindSet
 from mediator.catalog.wrapper import Binding
@@ -116,8 +116,11 @@ class Line:
 
     def serve(self) -> bool:
         size = self.method.declared.batch_size
-        runner = self.method.race.choose(pending=-(-self.waiting // size))
         rank = self.rank()
+        if (spent := self.method.race.spent) is not None:
+            self.fail_waiting(Cause.of(spent))
+            return True
+        runner = self.method.race.choose(-(-self.waiting // size), self._unpaid())
         if runner is None or rank is None:
             return False
         self._depart(self, runner, runner.enter(), self._packed(size), rank)
@@ -125,6 +128,15 @@ class Line:
 
     def ready_at(self) -> float:
         return self.method.race.ready_at()
+
+    def _unpaid(self) -> Collection[str]:
+        """Mirrors that nobody who wants the first in line can pay for, where there is one that somebody can."""
+        places = self.method.places
+        if len(places) == 1 or self.rank() is None:
+            return ()
+        purses = {ticket.purse for ticket in self._groups[0].flights[0].tickets}
+        unpaid = {place for place in places if not any(purse.affords(place) for purse in purses)}
+        return unpaid if len(unpaid) < len(set(places)) else ()
 
     def _packed(self, size: int) -> list[Flight]:
         """The next flights in line, as many as one request can carry."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from mediator.access.race import Race
+from mediator.access.mirrors.race import Race
 from mediator.catalog.model import AccessMethod, Relation
 from mediator.catalog.wrapper import Wrapper
 
@@ -29,6 +30,11 @@ class Method:
     wrapper: Wrapper
     race: Race
     counts: MethodCounts = field(default_factory=MethodCounts)
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """The sources that answer it."""
+        return tuple(runner.mirror.source for runner in self.race.runners)
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from mediator.access.promises import cut_short
 from mediator.access.trip import Trip
 from mediator.catalog.wrapper import Page, Request
 from mediator.errors import Endless, SourceError
@@ -17,7 +18,8 @@ Fetch = Callable[[Request], Awaitable[Page]]
 class Pages:
     """Asks for every page once and lands its rows as soon as they are read.
 
-    Raises `Endless` when there are more than allowed, or when one leads back to another.
+    Raises `Endless` when there are more than allowed, or when one leads back to another; `CutShort` as soon as so many
+    rows have come that there may be others which never do.
     """
 
     def __init__(self, trip: Trip, first: Request, fetch: Fetch, width: int) -> None:
@@ -25,14 +27,21 @@ class Pages:
         self._fetch = fetch
         self._width = width  # pages that are under way at once, at most
         self._made = {first}
-        self._todo: deque[Request] = deque()
+        self._todo: deque[tuple[int, Request]] = deque()  # each with its place among the pages
         self._workers = 0
+        self.rows = 0
+
+    @property
+    def count(self) -> int:
+        """Of the pages that are known."""
+        return len(self._made)
 
     async def land_all(self, first: Page) -> None:
         """Lands the first page, and all those that it and they lead to."""
-        self._land(first)
+        self._trip.begin()
+        self._land(0, first)
         while len(self._todo) == 1:
-            self._land(await self._fetch(self._todo.popleft()))
+            await self._next()
         if self._todo:
             await self._side_by_side()
 
@@ -53,14 +62,22 @@ class Pages:
 
     async def _work(self, group: asyncio.TaskGroup) -> None:
         while self._todo:
-            self._land(await self._fetch(self._todo.popleft()))
+            await self._next()
             self._staff(group)
         self._workers -= 1
 
-    def _land(self, page: Page) -> None:
+    async def _next(self) -> None:
+        place, request = self._todo.popleft()
+        self._land(place, await self._fetch(request))
+
+    def _land(self, place: int, page: Page) -> None:
         """The rows go out even when the page leads astray: they were found."""
-        if page.rows.num_rows:
-            self._trip.land(Landing(page.rows))
+        self.rows += page.rows.num_rows
+        line = self._trip.line
+        if page.rows.num_rows or line.method.declared.order:
+            self._trip.land(Landing(page.rows, place=place))
+        if (cut := cut_short(line.method, line.bind_set, self.rows)) is not None:
+            raise cut
         for request in page.then:
             self._note(request)
 
@@ -72,8 +89,8 @@ class Pages:
             )
         if len(self._made) >= most:
             raise Endless(f"it has more than {most:,} pages, which is as many as max_pages allows")
+        self._todo.append((len(self._made), request))
         self._made.add(request)
-        self._todo.append(request)
 
 
 def _first_of(errors: BaseExceptionGroup[SourceError]) -> SourceError:

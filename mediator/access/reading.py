@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 from http import HTTPStatus
 
-from mediator.access.backoff import Calendar, retry_after
+from mediator.access.apart import apart
+from mediator.access.limits.backoff import Calendar, retry_after
 from mediator.access.method import Method
+from mediator.access.promises import check_exact
 from mediator.catalog.model import BindSet
 from mediator.catalog.statement import Result
-from mediator.catalog.wrapper import Binding, Interprets, Page, Reply, Request, Wrapper
+from mediator.catalog.wrapper import Binding, Interprets, MayBeSlow, Page, Reply, Request, Wrapper
 from mediator.errors import Overloaded, RateLimited, Refused, SchemaChanged, SourceError, Unreadable
 
 _LATER = frozenset({408, 425, 500, 502, 504})  # statuses that may be gone when asked once more
 _TOO_MANY = 429
+_NOT_MODIFIED = 304
 _OVERLOADED = 503
 _UNSUITABLE = frozenset(
     {400, 404, 413, 414, 422}
@@ -26,8 +29,14 @@ class Unsuitable(Refused):
     """The request itself is at fault. With other bindings it might not be."""
 
 
-def written(method: Method, bind_set: BindSet, bindings: tuple[Binding, ...]) -> Request:
+async def written(method: Method, bind_set: BindSet, bindings: tuple[Binding, ...]) -> Request:
     """The wrapper's first request for these bindings."""
+    if not _may_be_slow(method.wrapper):
+        return _written(method, bind_set, bindings)
+    return await apart(lambda: _written(method, bind_set, bindings))
+
+
+def _written(method: Method, bind_set: BindSet, bindings: tuple[Binding, ...]) -> Request:
     try:
         return method.wrapper.request(bind_set, bindings)
     except SourceError as error:
@@ -46,9 +55,27 @@ async def understood(
 ) -> Page:
     """The page that the reply is. Large ones are read in a thread, so that the loop keeps turning."""
     args = (method, request, bind_set, bindings, reply, today)
-    page = await asyncio.to_thread(_read, *args) if _large(reply) else _read(*args)
-    _check(method, page)
+    if _may_be_slow(method.wrapper):
+        page = await apart(lambda: _read(*args))
+    else:
+        page = await asyncio.to_thread(_read, *args) if _large(reply) else _read(*args)
     return page
+
+
+def understood_now(
+    method: Method,
+    request: Request,
+    bind_set: BindSet,
+    bindings: tuple[Binding, ...],
+    reply: Reply,
+    today: Calendar,
+) -> Page:
+    """The same in this thread, for whoever has no loop to keep turning."""
+    return _read(method, request, bind_set, bindings, reply, today)
+
+
+def _may_be_slow(wrapper: Wrapper) -> bool:
+    return isinstance(wrapper, MayBeSlow) and wrapper.may_be_slow
 
 
 def _large(reply: Reply) -> bool:
@@ -61,6 +88,8 @@ def refusal(reply: Reply, today: Calendar) -> SourceError:
     after = retry_after(reply.headers, today)
     if reply.status == _TOO_MANY:
         return RateLimited(said, again=True, after=after)
+    if reply.status == _NOT_MODIFIED:
+        return Unreadable(f"{said}, to a request without a condition: the site has to be mended", again=True)
     if reply.status == _OVERLOADED:
         return Overloaded(said, again=True, after=after)
     if reply.status in _LATER:
@@ -79,7 +108,10 @@ def _read(
     """Garbage is worth a second look: it may be a reply that was cut off without anybody noticing."""
     try:
         _check_meaning(method.wrapper, reply, today)
-        return method.wrapper.read(request, bind_set, bindings, reply)
+        page = method.wrapper.read(request, bind_set, bindings, reply)
+        _check(method, page)
+        check_exact(method, bind_set, bindings, page.rows)
+        return page
     except Unreadable as error:
         raise Unreadable(error.message, again=True, after=error.after) from error
     except SourceError:

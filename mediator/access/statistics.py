@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mediator.access.breaker import State
-from mediator.access.gate import Gate
-from mediator.access.latency import Distribution, Latency
+from mediator.access.limits.breaker import State
+from mediator.access.limits.gate import Gate
 from mediator.access.line import Line
 from mediator.access.method import Method
-from mediator.access.runner import Runner
+from mediator.access.mirrors.latency import Distribution, Latency
+from mediator.access.mirrors.runner import Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class SourceStatistics:
     rows: int
     latency: Distribution
     width: int = 0  # requests that may be under way at once, as things stand
+    tokens: int = 0  # requests beside those, for a token to log in with
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ def _source(gate: Gate, methods: Sequence[Method], lines: Sequence[Line]) -> Sou
         rows=sum(c.rows for c in counts),
         latency=Latency.together(runner.latency for runner in runners),
         width=gate.width.places,
+        tokens=gate.tokens,
     )
 
 

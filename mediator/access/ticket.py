@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from mediator.access.purse import Purse
+from mediator.access.limits.purse import Purse
 from mediator.catalog.wrapper import Binding
 from mediator.errors import Cause
 from mediator.flow.events import Arrived, Event, Exhausted, Failed, Landing
@@ -30,9 +30,11 @@ class Ticket:
     def arrived(self, landing: Landing) -> None:
         self._deliver(Arrived(self.number, landing))
 
-    def exhausted(self, bindings: list[Binding], at: float) -> None:
+    def exhausted(
+        self, bindings: list[Binding], at: float, until: float, landings: Sequence[Landing]
+    ) -> None:
         if settled := self._settled(bindings):
-            self._deliver(Exhausted(self.number, settled, at))
+            self._deliver(Exhausted(self.number, settled, at, until, landings=landings))
 
     def failed(self, bindings: list[Binding], cause: Cause) -> None:
         if settled := self._settled(bindings):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from asyncio import Task
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import count
 
+from mediator.access.limits.fares import Fares
 from mediator.access.line import Flight, Line
 from mediator.access.queue import Rank
 from mediator.access.ticket import Ticket
 from mediator.catalog.wrapper import Binding
-from mediator.errors import Cause
+from mediator.errors import Cause, Spent
 from mediator.flow.events import Landing
+
+_NUMBERS = count(1)
 
 
 class Trip:
@@ -24,11 +28,16 @@ class Trip:
         self.line = line
         self.rank = (*rank[:2], False)  # having begun, its requests go before those of its equals
         self.at = at  # when it was asked, for freshness
+        self.until = float("inf")  # as long as the site vouches for all that it brought
+        self.kept = True  # whether what it brings may be written to the disk
         self.over = False
         self.task: Task[None] | None = None
         self.bindings = tuple(flight.binding for flight in flights)
         self.landings: list[Landing] = []
+        self.number = next(_NUMBERS)
+        self._begun = 0  # landings before that which answers it
         self._flights = flights
+        self.fares = Fares(self)
         self._seen: dict[Ticket, int] = {}  # how many of the landings each ticket has had
         for flight in flights:
             flight.trip = self
@@ -39,14 +48,29 @@ class Trip:
     def join(self, ticket: Ticket) -> None:
         """One more waits for it. What has landed already is delivered by `catch_up`."""
         self._seen.setdefault(ticket, 0)
+        self.fares.joined(ticket)
+
+    def aboard(self) -> Iterable[Ticket]:
+        """Who waits for it."""
+        return self._seen
 
     def left(self, ticket: Ticket) -> None:
         """A ticket has forsaken one of the flights. When nobody is left, the trip is called back."""
         if not any(ticket in flight.tickets for flight in self._flights):
             self._seen.pop(ticket, None)
+            self.fares.left(ticket)
         if not self._seen and not self.over:
             self.line.method.counts.cancelled += len(self._flights)
             self.call_back()
+
+    def turn_out(self, ticket: Ticket, cause: Cause) -> None:
+        """A ticket has to leave: it is told why."""
+        self.catch_up(ticket)
+        unpaid = [flight for flight in self._flights if ticket in flight.tickets]
+        for flight in unpaid:
+            del flight.tickets[ticket]
+        ticket.failed([flight.binding for flight in unpaid], cause)
+        self.left(ticket)
 
     def call_back(self) -> None:
         """Silently over, at once."""
@@ -54,31 +78,23 @@ class Trip:
         if self.task is not None:
             self.task.cancel()
 
-    @property
-    def affords(self) -> bool:
-        """Whether every query aboard could pay for one more request."""
-        return all(ticket.purse.affords for ticket in self._seen)
+    def vouched(self, until: float, kept: bool) -> None:
+        """A reply was read which its site vouches for until then. The first that may not be kept speaks for the rest:
+        what comes of them all is one lookup, and it must be stale from the start where its rows are not stored."""
+        self.until = min(self.until, until if kept else self.at)
+        self.kept &= kept
 
-    def pay(self) -> bool:
-        """Charges one more request to every query aboard; whoever cannot pay is told, and leaves.
-
-        Whether anybody is left.
-        """
-        for purse in dict.fromkeys(ticket.purse for ticket in self._seen):
-            if not purse.pay():
-                for ticket in [t for t in self._seen if t.purse is purse]:
-                    self._turn_out(ticket)
-        return not self.over
-
-    def received(self, size: int) -> None:
-        """A reply was read, for every query aboard."""
-        for purse in dict.fromkeys(ticket.purse for ticket in self._seen):
-            purse.received(size)
+    def begin(self) -> None:
+        """From now on come all the rows there are. What landed before came of a mirror that did not bring them all: it
+        may be of an earlier state of the site, so nothing is answered by it but the queries that have it already."""
+        self._begun = len(self.landings)
 
     def land(self, landing: Landing) -> None:
         """Rows have come: everybody aboard gets them now."""
         if self.over:
             return
+        landing.kept &= self.kept
+        landing.lookup = self.number
         self.landings.append(landing)
         for ticket in list(self._seen):
             self.catch_up(ticket)
@@ -91,11 +107,28 @@ class Trip:
 
     def exhaust(self) -> None:
         """Every row has landed."""
-        self.line.method.counts.answered += self._end(lambda t, bindings: t.exhausted(bindings, self.at))
+        self.line.method.counts.answered += self._end(
+            lambda t, bindings: t.exhausted(bindings, self.at, self.until, self.landings[self._begun :])
+        )
 
     def fail(self, cause: Cause) -> None:
         """It ends without all the rows; those that landed stay."""
-        self.line.method.counts.failed += self._end(lambda t, bindings: t.failed(bindings, cause))
+
+        def own(ticket: Ticket) -> Cause:
+            return (cause.kind == Spent.kind and self.fares.why_nowhere(ticket.purse)) or cause
+
+        self.line.method.counts.failed += self._end(lambda t, bindings: t.failed(bindings, own(t)))
+
+    def unload(self, source: str) -> bool:
+        """Sends the flights back for those who joined when it was clear that the others can pay no more.
+
+        Only where nothing has landed yet. Whether it did.
+        """
+        refused = self.fares.refused(source)
+        if self.landings or self.over or not 0 < len(refused) < len(self.fares.purses):
+            return False
+        self.fares.turn_out(refused, source)
+        return self._put_back(1)
 
     def split(self) -> bool:
         """Sends the flights back in two halves, as one of them may have spoilt it for the others.
@@ -104,6 +137,9 @@ class Trip:
         """
         if self.landings or len(self._flights) < 2 or self.over:
             return False
+        return self._put_back(2)
+
+    def _put_back(self, parts: int) -> bool:
         self.over = True
         self.line.method.counts.asked -= len(self._flights)
         wanted = [f for f in self._flights if f.tickets]
@@ -111,20 +147,10 @@ class Trip:
             if not flight.tickets:
                 del self.line.flights[flight.binding]
                 self.line.method.counts.cancelled += 1
-        middle = (len(wanted) + 1) // 2
-        for half in (wanted[:middle], wanted[middle:]):
-            if half:
-                self.line.put_apart(half, self.rank)
+        size = max(1, -(-len(wanted) // parts))
+        for start in range(0, len(wanted), size):
+            self.line.put_apart(wanted[start : start + size], self.rank)
         return True
-
-    def _turn_out(self, ticket: Ticket) -> None:
-        self.catch_up(ticket)
-        unpaid = [flight for flight in self._flights if ticket in flight.tickets]
-        for flight in unpaid:
-            del flight.tickets[ticket]
-        assert ticket.purse.empty is not None
-        ticket.failed([flight.binding for flight in unpaid], ticket.purse.empty)
-        self.left(ticket)
 
     def _end(self, tell: Callable[[Ticket, list[Binding]], None]) -> int:
         """Tells every ticket aboard how its flights ended. Returns how many did, 0 when it was over."""

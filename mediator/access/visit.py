@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from mediator.access.limits.purse import Purse
 from mediator.access.line import Line
-from mediator.access.purse import Ceilings, Purse
 from mediator.access.ticket import Deliver, Ticket
 from mediator.access.trip import Trip
+from mediator.catalog.ceilings import Ceilings
 from mediator.flow.events import Ask, Cancel, Event, Exhausted, Failed
 
 FindLine = Callable[[Ask], Line]
@@ -27,12 +28,13 @@ class Visit:
         self,
         deliver: Deliver,
         ceilings: Ceilings,
+        at: Mapping[str, Ceilings],
         find_line: FindLine,
         admitted: Admitted,
         left: Callable[[Visit], None],
     ) -> None:
         self._deliver: Deliver | None = deliver
-        self._purse = Purse(ceilings, self._spent)
+        self._purse = Purse(ceilings, self._spent, at)
         self._find_line = find_line
         self._admitted = admitted
         self._left = left
@@ -48,7 +50,7 @@ class Visit:
         if ask.number in self._tickets:
             raise ValueError(f"ask {ask.number} is still open")
         line = self._find_line(ask)
-        if self._purse.empty is not None:
+        if self._purse.refuses(line.method.places):
             asyncio.get_running_loop().call_soon(self._give_up_waiting)
         ticket = Ticket(ask.number, self._hand_over, self._purse)
         self._tickets[ask.number] = line, ticket
@@ -68,6 +70,7 @@ class Visit:
     def close(self) -> None:
         """The query is over: nothing more is delivered, and all that only it wanted is called back."""
         self._deliver = None
+        self._purse.drop()
         for number in tuple(self._tickets):
             self.cancel(Cancel(number))
         self._left(self)
@@ -77,12 +80,14 @@ class Visit:
         asyncio.get_running_loop().call_soon(self._give_up_waiting)
 
     def _give_up_waiting(self) -> None:
-        assert self._purse.empty is not None
         for line, ticket in tuple(self._tickets.values()):
+            refusal = self._purse.refuses(line.method.places)
+            if refusal is None:
+                continue
             waiting = [binding for binding, flight in ticket.open.items() if flight.waits]
             for binding in waiting:
                 line.forsake(ticket, ticket.open[binding])
-            ticket.failed(waiting, self._purse.empty)
+            ticket.failed(waiting, refusal)
 
     def _hand_over(self, event: Event) -> None:
         if self._deliver is None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from functools import partial
 
-from mediator.access.contest import Contest, Outcome
 from mediator.access.fetch import Errand, Fetcher
+from mediator.access.mirrors.contest import Contest, Outcome
+from mediator.access.mirrors.runner import Runner, Slot
 from mediator.access.pages import Pages
 from mediator.access.reading import written
-from mediator.access.runner import Runner, Slot
 from mediator.access.trip import Trip
 from mediator.catalog.wrapper import Page, Request
-from mediator.errors import SourceError
+from mediator.errors import CutShort, SourceError, Spent, TimedOut
 
 
 class Walk:
-    """Carries out one trip. Raises a `SourceError` from the start when its request cannot be written.
+    """Carries out one trip.
 
     Pages of one mirror are not continued at another, whose order may differ: what fails in the middle starts
     over there, and the rows that both brought vanish where they are built.
@@ -27,12 +28,14 @@ class Walk:
         self._fetcher = fetcher
         self._method = trip.line.method
         self._race = self._method.race
-        self._first = written(self._method, trip.line.bind_set, trip.bindings)
+        self._first: Request
         self._tried: list[Runner] = []  # twice in it: asked twice at once
         self._running: Counter[Runner] = Counter()
+        self._bytes: Counter[Runner] = Counter()  # of replies
 
     async def answer(self, runner: Runner, slot: Slot) -> None:
-        """Lands every page. Raises a `SourceError` when no mirror could bring them all."""
+        """Lands every page. Raises a `SourceError` when no mirror could bring them all, or nothing can be asked."""
+        self._first = await self._written(runner.gate.source.deadline)
         place: Slot | None = slot
         while True:
             runner, came = await self._start(runner, place)
@@ -41,11 +44,20 @@ class Walk:
             try:
                 await self._finish(runner, came)
                 return
+            except CutShort:
+                raise  # by any mirror, which are all alike
             except SourceError:
                 other = self._untried()
                 if other is None:
                     raise
             runner, place = other, None
+
+    async def _written(self, deadline: float) -> Request:
+        try:
+            async with asyncio.timeout(deadline):
+                return await written(self._method, self._trip.line.bind_set, self._trip.bindings)
+        except TimeoutError:
+            raise TimedOut(f"{self._method.name}: no request was written within {deadline:g} s") from None
 
     async def _start(self, runner: Runner, slot: Slot | None) -> Outcome:
         """The first page, from whichever mirror has it first; an error when none that is left brings it."""
@@ -65,7 +77,7 @@ class Walk:
         while True:
             outcome = await contest.outcome(patience if self._hedgeable else None)
             if outcome is None:
-                other = self._race.hedge(self._tried) if self._trip.affords else None
+                other = self._race.hedge([*self._tried, *self._unpaid()])
                 patience *= 2  # where there was no room, look again, but not for ever at this pace
             elif isinstance(outcome[1], Page):
                 return outcome
@@ -95,14 +107,18 @@ class Walk:
 
     async def _finish(self, runner: Runner, first: Page) -> None:
         width = runner.gate.source.concurrency
+        pages = Pages(self._trip, self._first, lambda r: self._page(runner, r), width)
         try:
-            await Pages(self._trip, self._first, lambda r: self._page(runner, r), width).land_all(first)
+            await pages.land_all(first)
         except SourceError as error:
             self._note(runner, error)
             raise
         runner.counts.answered += len(self._trip.bindings)
+        runner.measured.answered(self._trip.bindings, pages.rows, pages.count, self._bytes[runner])
 
     async def _page(self, runner: Runner, request: Request, slot: Slot | None = None) -> Page:
+        source = runner.mirror.source
+        self._trip.fares.check(source)
         errand = Errand(
             self._method,
             self._trip.line.bind_set,
@@ -111,13 +127,25 @@ class Walk:
             request,
             self._trip.rank,
             others=lambda: (other := self._untried()) is not None and other.fit,
-            pay=self._trip.pay,
-            received=self._trip.received,
+            pay=partial(self._trip.fares.pay, source),
+            received=partial(self._received, runner),
+            staying=partial(self._trip.fares.staying, source),
+            vouched=self._trip.vouched,
         )
         return await self._fetcher.page(errand, slot)
 
+    def _received(self, runner: Runner, size: int) -> None:
+        self._bytes[runner] += size
+        self._trip.fares.received(runner.mirror.source, size)
+
+    def _unpaid(self) -> list[Runner]:
+        """Twice each mirror to which no late request may be sent: not everybody aboard could pay for it."""
+        return 2 * [r for r in self._race.runners if not self._trip.fares.affords(r.mirror.source)]
+
     def _note(self, runner: Runner, error: SourceError) -> None:
         """Counts the failure of one mirror, and says in the error whose it was."""
+        if isinstance(error, Spent):
+            return
         if self._running[runner] <= 1:
             runner.counts.failed += len(self._trip.bindings)
         error.message = f"{self._method.name} at {runner.mirror.source}: {error.message}"

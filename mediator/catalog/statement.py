@@ -15,6 +15,7 @@ class Statement(Request):
 
     sql: str = ""
     parameters: Row = ()
+    unbounded: tuple[str, ...] = ()  # columns whose bounds are left to the engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +23,6 @@ class Result(Reply):
     """Every row of a statement, as the driver's Python values."""
 
     rows: tuple[Row, ...] = ()
+    # What the database says of the columns' values, by which it is known how it compares them: PostgreSQL's types, or
+    # the encoding of SQLite's texts. Empty where it says nothing.
+    kinds: tuple[str, ...] = ()

@@ -76,6 +76,14 @@ class Interprets(Protocol):
         ...
 
 
+@runtime_checkable
+class MayBeSlow(Protocol):
+    """A wrapper that is somebody's code, which may take its time or never end: only its own lookup may wait for it."""
+
+    @property
+    def may_be_slow(self) -> bool: ...
+
+
 class Wrapper(Protocol):
     """A site's knowledge of itself. Raises a `SourceError` from `read` for what it cannot make sense of."""
 

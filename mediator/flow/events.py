@@ -7,7 +7,8 @@ the paper's seed tuple. Each binding of an ask ends exactly once: in `Exhausted`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -51,12 +52,18 @@ Command = Ask | Cancel | Emit
 
 
 class Landing:
-    """Rows that one reply brought. Several queries may be waiting for it: the first to admit it stores it."""
+    """Rows that one reply brought. Several queries may be waiting for it: the first to admit it stores it.
 
-    __slots__ = ("ids", "rows")
+    `place` is that of their page among those of the lookup, whichever came first; 0 comes again where it begins anew.
+    """
 
-    def __init__(self, rows: pa.RecordBatch) -> None:
+    __slots__ = ("ids", "kept", "lookup", "place", "rows")
+
+    def __init__(self, rows: pa.RecordBatch, kept: bool = True, place: int = 0) -> None:
         self.rows = rows
+        self.place = place
+        self.lookup = 0  # the number of what brought them, in this process; none where no site did
+        self.kept = kept  # may be written to the disk
         self.ids: NDArray[np.int32] | range | None = None  # where the SteM put them; none until stored
 
 
@@ -68,11 +75,17 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """EOT: every row that matches these bindings has arrived. `at` is when it was asked, for freshness."""
+    """EOT: every row that matches these bindings has arrived.
+
+    For freshness: `at` is when it was asked, `until` as long as the site itself vouches for it. `landings` are all
+    that the lookup brought, which may have more rows than match: others may be answered by them, and by nothing else.
+    """
 
     ask: int
     bindings: tuple[Binding, ...]
     at: float = 0.0
+    until: float = float("inf")
+    landings: Sequence[Landing] = field(kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

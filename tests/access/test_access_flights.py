@@ -80,7 +80,7 @@ class TestSingleFlight:
             assert [id(a) for a in heard_late.landings] == [id(a) for a in heard_early.landings]
             assert len(network.sent) == 4
             assert isinstance(heard_late.events[-1][1], Exhausted)
-            assert heard_late.events[-1][1] == Exhausted(7, ((),), at=0.0)
+            assert heard_late.events[-1][1] == Exhausted(7, ((),), at=0.0, landings=())
 
         chain = [page([[n, f"v{n}"]], [f"/scan/{n + 1}"] if n < 3 else []) for n in range(4)]
         network = in_turn(*chain, seconds=1.0)

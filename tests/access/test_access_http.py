@@ -15,8 +15,8 @@ from access_kit import Listener, Plain, answered, catalog, lookups, scan, visite
 from aiohttp import web
 
 from mediator.access import Access, HttpTransport
-from mediator.access.bounds import Bounds
-from mediator.access.transport import address
+from mediator.access.web.bounds import Bounds
+from mediator.access.web.transport import address
 from mediator.catalog.model import Catalog, Mirror, Source
 from mediator.catalog.wrapper import Request
 from mediator.errors import Refused
@@ -275,7 +275,7 @@ class TestPrivateAddresses:
         async def astray(request: web.Request) -> web.StreamResponse:
             return web.Response(status=302, headers={"Location": f"{inner.base}/secret"})
 
-        monkeypatch.setattr("mediator.access.addresses.is_public", lambda a: str(a) == "127.0.0.1")
+        monkeypatch.setattr("mediator.access.web.addresses.is_public", lambda a: str(a) == "127.0.0.1")
         async with serving(astray) as site, serving(lookup, "127.0.0.2") as inner:
             told = await heard(site, lookups(1), allow_private=False)
             assert "127.0.0.2 is not a public address" in told.cause

@@ -12,7 +12,7 @@ from access_kit import Scripted, answered, catalog, lookups, page, rows_for, sca
 
 from fixtures.virtual import run
 from mediator.access import Access
-from mediator.access.breaker import State
+from mediator.access.limits.breaker import State
 from mediator.catalog.model import Catalog, Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
 from mediator.errors import Unreachable

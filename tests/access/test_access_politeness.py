@@ -10,8 +10,8 @@ from access_kit import Listener, Scripted, answered, catalog, lookups, page, row
 
 from fixtures.virtual import run
 from mediator.access import Access, Ceilings
-from mediator.access.budget import Budget
-from mediator.access.width import Width
+from mediator.access.limits.budget import Budget
+from mediator.access.limits.width import Width
 from mediator.catalog.model import Catalog, Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
 

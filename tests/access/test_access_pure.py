@@ -13,13 +13,13 @@ from random import Random
 
 import pytest
 
-from mediator.access.addresses import is_public
-from mediator.access.backoff import Backoff, retry_after
-from mediator.access.body import read_body
-from mediator.access.breaker import Breaker, State
-from mediator.access.gate import Gate
-from mediator.access.latency import Latency
-from mediator.access.limiter import Limiter
+from mediator.access.limits.backoff import Backoff, retry_after
+from mediator.access.limits.breaker import Breaker, State
+from mediator.access.limits.gate import Gate
+from mediator.access.limits.limiter import Limiter
+from mediator.access.mirrors.latency import Latency
+from mediator.access.web.addresses import is_public
+from mediator.access.web.body import read_body
 from mediator.catalog.model import Source
 from mediator.errors import Unreachable, Unreadable
 

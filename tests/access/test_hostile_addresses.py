@@ -15,7 +15,8 @@ from access_kit import answered, catalog, lookups
 from hostile_kit import Canary, Liar, Wire, canary_listening, raw_site
 from private_targets import NAMES, NAMES_AS_WRITTEN, ODD_BASES, PRIVATE, SPELLINGS, spelt
 
-from mediator.access import Access, HttpTransport, addresses
+from mediator.access import Access, HttpTransport
+from mediator.access.web import addresses
 from mediator.catalog.model import Mirror, Source
 from mediator.catalog.wrapper import Request
 from mediator.errors import Refused, SourceError, Unreachable

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from mediator.access import HttpTransport
-from mediator.access.bounds import Bounds
-from mediator.access.quoting import plain, quoted, shown
-from mediator.access.redirects import Hop, Trail
-from mediator.access.transport import address
+from mediator.access.web.bounds import Bounds
+from mediator.access.web.quoting import plain, quoted, shown
+from mediator.access.web.redirects import Hop, Trail
+from mediator.access.web.transport import address
 from mediator.catalog.model import Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
 from mediator.errors import Refused, SourceError, Unreachable

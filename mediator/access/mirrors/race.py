@@ -1,0 +1,117 @@
+"""Mirrors of one method race: which is asked now, when another is sent after it. Pure: nothing here waits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from mediator.access.mirrors.latency import FEW
+from mediator.access.mirrors.runner import Runner
+from mediator.errors import SpentToday
+
+_MULTIPLE = 3.0  # of the median, in its place
+_LEAST = 0.01  # seconds: a reply that is late by less is not worth a second request
+_BLIND = 1.0  # seconds, where nothing has been measured at all
+_CLEARLY = 1.2  # times the median: a mirror whose latency hardly varies is not hedged for trifles
+_PROBES = 2  # requests that may be out to a mirror before its first reply
+_LOOK_AGAIN = 64  # every so many choices, the mirror that was asked least gets another chance
+_EARNED = 0.04  # hedges that one choice pays for
+_SAVED = 10.0  # hedges that can be saved up
+_AT_FIRST = 3.0
+
+
+class Race:
+    """The mirrors of one method: explores all, prefers the faster, leaves out those with an open breaker."""
+
+    def __init__(self, runners: Sequence[Runner]) -> None:
+        self.runners = tuple(runners)
+        self._choices = 0
+        self._hedges = _AT_FIRST
+
+    @property
+    def spent(self) -> SpentToday | None:
+        """Why no mirror may be asked any more today."""
+        spent = None
+        for runner in self.runners:
+            if (spent := runner.gate.spent) is None:
+                break
+        return spent
+
+    def choose(self, pending: int, barred: Collection[str] = ()) -> Runner | None:
+        """Which mirror the next of `pending` requests goes to now; none when waiting is the better choice.
+
+        Sources that are `barred` are not thought of.
+        """
+        if len(self.runners) == 1:
+            return self._chosen(self.runners[0]) if self.runners[0].room else None
+        runners = [runner for runner in self.runners if runner.mirror.source not in barred]
+        free = [runner for runner in runners if runner.room]
+        if not free:
+            return None
+        if unknown := [r for r in free if not r.latency.known and r.inside < _PROBES]:
+            return self._chosen(min(unknown, key=lambda r: r.inside))
+        if (self._choices + 1) % _LOOK_AGAIN == 0:
+            return self._chosen(min(free, key=lambda r: r.counts.requests))
+        best = min(free, key=self._expected)
+        if any(self._sooner_full(runner, pending, best) for runner in runners):
+            return None
+        return self._chosen(best)
+
+    def ready_at(self) -> float:
+        """When time alone may change the choice: another mirror can be entered again."""
+        now = self.runners[0].now
+        return min((at for r in self.runners if (at := r.free_at()) > now), default=float("inf"))
+
+    def patience(self, runner: Runner) -> float:
+        """Seconds after which a request to this mirror is unusually late."""
+        if runner.latency.weight >= FEW:
+            return max(runner.latency.quantile(0.95), _CLEARLY * runner.latency.quantile(0.5), _LEAST)
+        known = [r.latency for r in (runner, *self.runners) if r.latency.known]
+        return max(_MULTIPLE * known[0].quantile(0.5), _LEAST) if known else _BLIND
+
+    def hedge(self, tried: Sequence[Runner]) -> Runner | None:
+        """Whom to send after a late request, if one has room and the budget allows. Pays for it."""
+        if self._hedges < 1.0:
+            return None
+        runner = self.another(r for r in self._second(tried) if r.room)
+        if runner is not None:
+            self._hedges -= 1.0
+            runner.counts.hedges += 1
+        return runner
+
+    def hedgeable(self, tried: Sequence[Runner]) -> bool:
+        """Whether there is anybody who could be sent, now or later."""
+        return bool(self._second(tried))
+
+    def another(self, runners: Iterable[Runner]) -> Runner | None:
+        """The most promising of these: a healthy one before a sick one, then the fastest."""
+        return min(runners, key=lambda r: (not r.fit, self._expected(r)), default=None)
+
+    @property
+    def down(self) -> bool:
+        """Whether every mirror's breaker is open, and has been for long enough to give up those who wait."""
+        return all(
+            runner.gate.spent is not None or (runner.breaker.proven and not runner.fit)
+            for runner in self.runners
+        )
+
+    def _second(self, tried: Sequence[Runner]) -> list[Runner]:
+        """Mirrors that were not tried; where there are none, those that may be asked twice, and were not."""
+        others = [r for r in self.runners if r not in tried]
+        return others or [r for r in self.runners if r.gate.source.twice and tried.count(r) == 1]
+
+    def _chosen(self, runner: Runner) -> Runner:
+        self._choices += 1
+        self._hedges = min(_SAVED, self._hedges + _EARNED)
+        return runner
+
+    def _expected(self, runner: Runner) -> float:
+        """A mirror that has not answered yet is taken to be no faster than the slowest known one."""
+        if runner.latency.known:
+            return runner.expected
+        return max(r.expected for r in self.runners)
+
+    def _sooner_full(self, runner: Runner, pending: int, best: Runner) -> bool:
+        """Whether waiting for this mirror, which has no room now, is faster than asking the best that has."""
+        if runner.room or not runner.fit or not runner.latency.known:
+            return False
+        return self._expected(runner) + runner.drained(pending) < self._expected(best)

@@ -1,0 +1,1 @@
+"""The web: connections, and what a site is not believed."""
