@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
 from mediator.binding.model import Verdict
+from mediator.catalog.ceilings import Ceilings
+from mediator.catalog.measured import Measurements
 from mediator.catalog.model import Relation
 from mediator.clock import Clock
 from mediator.eddy.eddy import ROOM, Eddy
@@ -45,6 +47,7 @@ class Settings:
     max_calls: int | None = None  # requests that the query may send; what needs more is missing in its answer
     max_bytes: int | None = None  # that it may read
     max_seconds: float | None = None  # that it may take
+    per_source: Mapping[str, Ceilings] = field(default_factory=dict)  # what it may spend at single sources
 
 
 class Stems:
@@ -88,8 +91,13 @@ class House:
     """What all queries of a process share below the driver."""
 
     clock: Clock
+    # What a step cost, as policies see it; by the clock, where there is nothing better.
+    effort: Clock | None = None
     stems: Stems = field(default_factory=Stems)
     hands: Hands = field(default_factory=Hands)
+    measured: Measurements = field(
+        default_factory=Measurements
+    )  # of the sites, by this process and earlier ones
 
 
 def assemble(
@@ -110,6 +118,7 @@ def assemble(
         policy_of(settings, verdict),
         floating if floating is not None else WidestFirst(len(block.aliases)),
         house.clock,
+        effort=house.effort,
         numbers=numbers,
         max_age=settings.max_age,
         revisit=settings.revisit,

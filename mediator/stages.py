@@ -18,10 +18,11 @@ from mediator.assembly import House, Settings, assemble
 from mediator.binding.model import Verdict
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.floating import Floating
-from mediator.flow.batch import Batch, coalesced
+from mediator.flow.batch import Batch, heaped
 from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing
 from mediator.output.finish import Finisher, finisher
 from mediator.output.report import Report, merged
+from mediator.output.top import TopRun
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
 from mediator.reporting import report_of
 
@@ -51,6 +52,7 @@ class _Running:
     joined: list[int] = field(default_factory=list)  # the asks of those of them that have asked
     given: list[pa.RecordBatch] = field(default_factory=list)  # for those that have not
     held: int = 0  # rows that its finisher keeps until the end
+    top: TopRun | None = None  # of an ORDER BY ... LIMIT k that may be certain before all rows have come
     ended: bool = False
 
 
@@ -69,6 +71,7 @@ class Stages:
         self._stopped = ""
         self._enough = False
         self._asked_by: dict[int, Eddy] = {}
+        self._tops: dict[str, TopRun] = {}  # by the name of the block below
         self._stages: dict[str, _Running] = {}
         numbers = count()
         for stage in query.stages:
@@ -98,6 +101,9 @@ class Stages:
     def admit(self, event: Event) -> None:
         eddy = self._asked_by.get(event.ask)
         if eddy is not None and not eddy.finished:
+            if isinstance(event, Arrived):
+                for top in self._tops.values():
+                    top.came(event.ask, event.landing)
             eddy.admit(event)
 
     def turn(self, hops: int = 1) -> Work:
@@ -105,6 +111,7 @@ class Stages:
         for running in self._stages.values():
             if running.eddy is not None and not running.ended:
                 self._obey(running, running.eddy.turn(hops))
+        self._end_if_certain()
         return self._drain()
 
     def reconsidered(self, work: Work) -> Work:
@@ -160,7 +167,8 @@ class Stages:
     def report(self) -> Report:
         blocks = [report_of(r.eddy, self._is_site) for r in self._stages.values() if r.eddy is not None]
         whole = merged(blocks)
-        return Report(whole.relations, self._stopped, self._enough)
+        remarks = tuple(complaint for top in self._tops.values() for complaint in top.complaints)
+        return Report(whole.relations, self._stopped, self._enough, remarks)
 
     def eddies(self) -> dict[str, Eddy]:
         """Each block's eddy, by the name of its stage."""
@@ -172,6 +180,9 @@ class Stages:
         running.unread = set(stage.reads)
         for name in running.unread:
             self._stages[name].readers.append(stage.name)
+        below = self._stages[stage.reads[0]].stage if stage.reads else None
+        if stage.top is not None and isinstance(below, BlockStage) and len(below.block.aliases) == 1:
+            running.top = self._tops[below.name] = TopRun(stage.top, below)
 
     def _eddies(self) -> Iterator[Eddy]:
         return (r.eddy for r in self._stages.values() if r.eddy is not None and not r.ended)
@@ -184,7 +195,7 @@ class Stages:
         assert eddy is not None
         assert isinstance(stage, BlockStage)
         emitted = [c.batch for c in commands if isinstance(c, Emit)]
-        for answers in _projected(eddy, stage, coalesced(emitted, eddy.run.largest_batch), self._house):
+        for answers in _projected(eddy, stage, emitted, self._house):
             self._give(running, answers)
         for command in commands:
             match command:
@@ -192,6 +203,7 @@ class Stages:
                     pass  # what it gave just now was enough for those who read it
                 case Ask():
                     self._asked_by[command.number] = eddy
+                    self._watch(stage, command)
                     if command.relation in self._stages:
                         self._join(running, command)
                     else:
@@ -210,7 +222,7 @@ class Stages:
         if len(source.joined) == len(source.joiners):
             source.given.clear()
         if source.ended:
-            self.admit(Exhausted(ask.number, SEED, self._house.clock()))
+            self.admit(Exhausted(ask.number, SEED, self._house.clock(), landings=()))
 
     def _give(self, running: _Running, batch: pa.RecordBatch) -> None:
         """Pass rows of a stage on to whoever reads it."""
@@ -232,12 +244,31 @@ class Stages:
             return
         finisher = reader.finisher
         assert finisher is not None
+        if reader.top is not None:
+            reader.top.feed(batch)
         for out in finisher.feed(name, batch):
             self._give(reader, out)
         if isinstance(reader.stage, SqlStage) and not reader.stage.rowwise:
             reader.held += batch.num_rows
         if finisher.done:
             self._suffice(reader)
+
+    def _watch(self, stage: BlockStage, ask: Ask) -> None:
+        """A block of one alias asked for its rows; where it needs no more than one lookup, their order may tell."""
+        top = self._tops.get(stage.name)
+        if top is not None and len(ask.bindings) == 1:
+            relation = stage.block.aliases[0].relation
+            top.watch(ask.number, relation.name, relation.method(ask.method))
+
+    def _end_if_certain(self) -> None:
+        """An answer that rows still to come cannot change is given now."""
+        for running in self._stages.values():
+            if running.top is None or running.ended:
+                continue
+            (below,) = (self._stages[name] for name in running.unread)
+            if below.eddy is not None and below.eddy.idle and running.top.certain:
+                running.unread.clear()
+                self._suffice(running)
 
     def _suffice(self, running: _Running) -> None:
         """A stage has given all that its LIMIT lets it give."""
@@ -254,7 +285,7 @@ class Stages:
                 self._give(running, out)
         running.ended = True
         for ask in running.joined:
-            self.admit(Exhausted(ask, SEED, self._house.clock()))
+            self.admit(Exhausted(ask, SEED, self._house.clock(), landings=()))
         for name in running.readers:
             reader = self._stages[name]
             reader.unread.discard(running.stage.name)
@@ -283,12 +314,13 @@ def _cancels(commands: list[Command]) -> list[Ask | Cancel]:
     return [c for c in commands if isinstance(c, Cancel)]
 
 
-def _projected(eddy: Eddy, stage: BlockStage, batches: list[Batch], house: House) -> Iterator[pa.RecordBatch]:
+def _projected(eddy: Eddy, stage: BlockStage, emitted: list[Batch], house: House) -> Iterator[pa.RecordBatch]:
     """The columns that the stages above need, read from the SteMs."""
-    for batch in batches:
-        eddy.run.prepare(batch, (o.column for o in stage.block.outputs))
-    tasks = [partial(eddy.run.gather, b, o.column) for b in batches for o in stage.block.outputs]
-    columns = house.hands.each(tasks, sum(map(len, batches)))
-    width = len(stage.block.outputs)
-    for start in range(0, len(columns), width):
-        yield pa.RecordBatch.from_arrays(columns[start : start + width], schema=stage.schema)
+    outputs = [o.column for o in stage.block.outputs]
+    heaps = list(heaped(emitted, eddy.run.largest_batch))
+    for batch in emitted:
+        eddy.run.prepare(batch, outputs)
+    tasks = [partial(eddy.run.gather_all, heap, column) for heap in heaps for column in outputs]
+    columns = house.hands.each(tasks, sum(map(len, emitted)))
+    for start in range(0, len(columns), len(outputs)):
+        yield pa.RecordBatch.from_arrays(columns[start : start + len(outputs)], schema=stage.schema)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.any_route.ranges import draw_ranges
 from tests.any_route.search import Effort, search
 
 BLOCK = 25
@@ -37,7 +38,20 @@ def test_every_kind_of_case_is_among_them() -> None:
     effort = Effort()
     for seed in range(60):
         search(seed, effort)
-    for kind in ("unanswerable", "partial", "lookups", "parked", "owed", "unbuilt"):
+    for kind in ("unanswerable", "partial", "lookups", "parked", "owed", "unbuilt", "put_off"):
+        assert getattr(effort, kind) > 0, f"nothing was {kind}"
+
+
+@pytest.mark.parametrize("first", range(0, 500, 4 * BLOCK))
+def test_bounds_and_methods_that_do_not_bring_all_change_no_answer(first: int) -> None:
+    """Queries over shared SteMs, each with ranges of its own, of sites that send more or less than was asked for."""
+    effort = Effort()
+    for seed in range(first, first + 4 * BLOCK):
+        search(seed, effort, draw_ranges)
+    assert effort.cases == 4 * BLOCK
+    assert not effort.abandoned
+    assert effort.bounded > effort.cases, "hardly a provider was bound by an operator"
+    for kind in ("partial", "lookups", "served", "answers"):
         assert getattr(effort, kind) > 0, f"nothing was {kind}"
 
 

@@ -11,8 +11,13 @@ from typing import Any
 
 import pytest
 
+import mediator.binding.choice as choice
+import mediator.binding.providers as providers
+import mediator.eddy.asking as asking
 import mediator.eddy.constraints as constraints
 import mediator.eddy.joining as joining
+import mediator.query.bounded as bounded
+import mediator.state.coverage as coverage
 import mediator.state.index as index
 import mediator.state.keys as keys
 import mediator.state.places as places
@@ -25,6 +30,8 @@ from mediator.flow.events import Failed
 from mediator.state.coverage import Entry, Known
 from mediator.state.stem import SteM
 from mediator.state.view import AliasView, View
+from tests.any_route.drawing import Case, draw
+from tests.any_route.ranges import draw_ranges
 from tests.any_route.search import Effort, Wrong, search
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -169,12 +176,7 @@ def _waiting(patch: pytest.MonkeyPatch) -> None:
 def _duplicates(patch: pytest.MonkeyPatch) -> None:
     """A row that arrives twice is two rows."""
 
-    def stored_again(self: SteM, rows: Any, now: float) -> Any:
-        ids = self.store.append(rows)
-        self._sent.grow(self.store.n)
-        return ids
-
-    patch.setattr(SteM, "_merged", stored_again)
+    patch.setattr(SteM, "_merged", lambda self, rows: self.store.append(rows))
 
 
 def _views(patch: pytest.MonkeyPatch) -> None:
@@ -254,7 +256,91 @@ def _unkept(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def _bounds_are_part_of_the_binding(patch: pytest.MonkeyPatch) -> None:
+    """A lookup within bounds is taken to have brought all that equals its values."""
+    patch.setattr(coverage, "follows", lambda name, bound, known: True)
+
+
+def _wider_bounds_cover(patch: pytest.MonkeyPatch) -> None:
+    """What was sent within bounds serves who asks for more than that."""
+    follows = coverage.follows
+    patch.setattr(
+        coverage,
+        "follows",
+        lambda name, bound, known: any(follows(f"{f}{o}", v, {(f, o): bound}) for (f, o), v in known.items()),
+    )
+
+
+def _bounds_of_the_alias(patch: pytest.MonkeyPatch) -> None:
+    """What one alias of a relation is bounded by is taken to bound another."""
+    known = bounded._known
+
+    def of_anybody(block: Any, column: Any) -> Any:
+        alike = [a.number for a in block.aliases if a.relation == block.aliases[column.alias].relation]
+        return [fact for alias in alike for fact in known(block, column._replace(alias=alias))]
+
+    patch.setattr(bounded, "_known", of_anybody)
+
+
+def _strictly_less_is_less(patch: pytest.MonkeyPatch) -> None:
+    """Who may be asked only for what is less is asked for what is at most, as if that were the same."""
+    as_bound = bounded._as_bound
+    patch.setattr(
+        bounded,
+        "_as_bound",
+        lambda wanted, how, value, kind: (
+            as_bound(wanted[0], how[0], value, kind)
+            if "^" not in wanted + how
+            else as_bound(wanted, how, value, kind)
+        ),
+    )
+
+
+def _some_is_not_all(patch: pytest.MonkeyPatch) -> None:
+    """What does not promise all rows is taken to have brought them."""
+    patch.setattr(
+        Asking,
+        "_method",
+        lambda self, ask: dataclasses.replace(
+            self._run.views[ask.relation].stem.relation.method(ask.method), proves="all"
+        ),
+    )
+
+
+def _some_only_where_nothing_brings_all(patch: pytest.MonkeyPatch) -> None:
+    """What does not promise all rows is as good as what does."""
+    preference = providers._preference
+    patch.setattr(providers, "_preference", lambda block, provider: preference(block, provider)[1:])
+    patch.setattr(asking, "_relied_on", lambda of, chosen: tuple(map(tuple, of)))
+    patch.setattr(choice, "_best", _first_best)
+
+
+def _first_best(open_: Any, done: int) -> Any:
+    for ways in open_.values():
+        for provider in ways:
+            if not provider.depends & ~done:
+                return provider
+    return None
+
+
+BOUNDS: list[Patch] = [
+    _bounds_are_part_of_the_binding,
+    _wider_bounds_cover,
+    _bounds_of_the_alias,
+    _strictly_less_is_less,
+    _some_is_not_all,
+    _some_only_where_nothing_brings_all,
+]
+
+
+def _put_off(patch: pytest.MonkeyPatch) -> None:
+    """A scan's end goes before rows of it that were put off."""
+    decide = Eddy._decide
+    patch.setattr(Eddy, "_decide", lambda self: decide(self) if self._inbox else None)
+
+
 RULES: list[Patch] = [
+    _put_off,
     _last_match,
     _comes_again,
     _unkept,
@@ -288,11 +374,17 @@ def test_the_search_notices(rule: Patch, monkeypatch: pytest.MonkeyPatch) -> Non
     assert _noticed() >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
 
 
-def _noticed() -> int:
+@pytest.mark.parametrize("rule", BOUNDS, ids=lambda r: r.__name__.strip("_"))
+def test_the_search_over_ranges_notices(rule: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    rule(monkeypatch)
+    assert _noticed(draw_ranges) >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
+
+
+def _noticed(drawn: Callable[[int], Case] = draw) -> int:
     """The first seed that fails; -1 if none does."""
     for seed in SEEDS:
         try:
-            search(seed, Effort())
+            search(seed, Effort(), drawn)
         except (Wrong, AssertionError):
             return seed
     return -1

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from mediator.binding.choice import reachable
 from mediator.binding.model import Provider
 from mediator.binding.providers import inputs_for
+from mediator.catalog.bindfields import EQUAL, STARTS, operator_of, parted, shown
 from mediator.catalog.model import AccessMethod, Catalog, Relation
 from mediator.errors import Unanswerable
 from mediator.query.model import Alias, Block, Column
@@ -37,8 +38,14 @@ def called(alias: Alias) -> str:
 
 def fields_of(method: AccessMethod) -> str:
     """What an access method must be given, in words."""
-    some = f"one of {', '.join(method.any_of)}" if len(method.any_of) > 1 else "".join(method.any_of)
-    return " and ".join([*method.required, *([some] if some else [])])
+    any_of = [spelt(name) for name in method.any_of]
+    some = f"one of {', '.join(any_of)}" if len(any_of) > 1 else "".join(any_of)
+    return " and ".join([*map(spelt, method.required), *([some] if some else [])])
+
+
+def spelt(name: str) -> str:
+    """A bind-field in words: its name, and what it is compared with if it has an operator."""
+    return name if operator_of(name) == EQUAL else shown(name)
 
 
 def _parted(
@@ -61,7 +68,8 @@ def _needs(block: Block, alias: Alias, reached: int) -> str:
     parts = [f"{fields_of(m)} (access method {m.name})" for m in alias.relation.methods]
     missing = [f for m in alias.relation.methods for f in _missing(block, alias, m, reached)]
     return (
-        f"needs {', or '.join(parts)}, and nothing in the query gives {' or '.join(dict.fromkeys(missing))}"
+        f"needs {', or '.join(parts)}, and nothing in the query gives "
+        f"{' or '.join(dict.fromkeys(map(spelt, missing)))}"
     )
 
 
@@ -81,6 +89,8 @@ def _advice(block: Block, alias: Alias, reached: int, catalog: Catalog | None) -
 
 
 def _for_field(block: Block, alias: Alias, field: str, catalog: Catalog | None) -> list[str]:
+    if operator_of(field) != EQUAL:
+        return [_for_bound(alias, field)]
     name = f"{alias.name}.{field}"
     waiting = [i.column for i in inputs_for(block, Column(alias.number, field)) if i.column is not None]
     lines = []
@@ -90,6 +100,14 @@ def _for_field(block: Block, alias: Alias, field: str, catalog: Catalog | None) 
     ways = _in_query(block, alias, field) or _in_catalog(block, alias, field, catalog)
     ways.append(f"add WHERE {name} = ..., or {name} IN (...)")
     return [*lines, f"To give {field}: {'; or '.join(ways)}."]
+
+
+def _for_bound(alias: Alias, name: str) -> str:
+    """A bound comes from the query itself: from what it compares with a constant."""
+    field, operator = parted(name)
+    column = f"{alias.name}.{field}"
+    written = f"{column} LIKE '...%'" if operator == STARTS else f"{column} {operator} ..."
+    return f"To give {spelt(name)}: add WHERE {written}, or {column} = ...."
 
 
 def _in_query(block: Block, alias: Alias, field: str) -> list[str]:

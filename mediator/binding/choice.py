@@ -52,12 +52,16 @@ def usable(providers: Sequence[Sequence[Provider]]) -> tuple[tuple[Provider, ...
 
 
 def _best(open_: dict[int, list[Provider]], done: int) -> Provider | None:
-    """Of all that could be taken now, the one that its own alias likes best."""
-    best: tuple[int, Provider] | None = None
+    """Of all that could be taken now, the one that its own alias likes best.
+
+    What does not bring all rows comes after everything that does: it is taken for aliases that nothing else reaches.
+    """
+    best: tuple[tuple[bool, int], Provider] | None = None
     for ways in open_.values():
         for rank, provider in enumerate(ways):
             if not provider.depends & ~done:
-                if best is None or rank < best[0]:
-                    best = (rank, provider)
+                likes = (provider.method.proves != "all", rank)
+                if best is None or likes < best[0]:
+                    best = (likes, provider)
                 break
     return best[1] if best else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mediator.binding.advice import called
 from mediator.binding.model import Input, Provider, Verdict
+from mediator.catalog.bindfields import shown
 from mediator.query.model import Block
 
 
@@ -30,6 +31,10 @@ def described(block: Block, provider: Provider) -> str:
     parts = [f"{method.kind} {method.name}", *(_input(block, i) for i in provider.inputs)]
     if method.batch_size > 1:
         parts.append(f"{method.batch_size} bindings per request")
+    if method.proves != "all":
+        parts.append("which may not bring all rows")
+    if method.at_most is not None:
+        parts.append(f"{method.at_most:,} rows at most")
     if len(method.mirrors) > 1:
         parts.append(f"{len(method.mirrors)} mirrors")
     return ", ".join(parts)
@@ -37,7 +42,7 @@ def described(block: Block, provider: Provider) -> str:
 
 def _input(block: Block, given: Input) -> str:
     if given.column is None:
-        return f"{given.field} = {given.constant!r}"
+        return shown(given.field, repr(given.constant))
     return f"{given.field} from {block.aliases[given.column.alias].name}.{given.column.field}"
 
 

@@ -10,7 +10,10 @@ from mediator.query.model import Column
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Where one bind-field's value comes from: a column of another alias, or a constant."""
+    """Where one bind-field's value comes from: a column of another alias, or a constant.
+
+    One with an operator has a constant.
+    """
 
     field: str
     column: Column | None

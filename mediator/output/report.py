@@ -102,6 +102,7 @@ class Report:
     relations: tuple[RelationReport, ...] = field(default=())
     stopped: str = ""
     enough: bool = False
+    remarks: tuple[str, ...] = ()  # on declarations that do not hold, and did no harm
 
     @property
     def complete(self) -> bool:
@@ -113,7 +114,7 @@ class Report:
         for relation in self.relations:
             lines.append(f"  {relation.line()}")
             lines += [f"    missing: {failure.line()}" for failure in relation.failures]
-        return lines
+        return [*lines, *(f"  remark: {remark}" for remark in self.remarks)]
 
     def as_dict(self) -> dict[str, object]:
         """For JSON. Bindings are plain Python values, dates among them."""
@@ -121,6 +122,7 @@ class Report:
             "complete": self.complete,
             "stopped": self.stopped or None,
             "enough": self.enough,
+            "remarks": list(self.remarks),
             "relations": [r.as_dict() for r in self.relations],
         }
 

@@ -41,7 +41,8 @@ def write_block(
         # Answers are counted even when nothing of them is shown.
         outputs = [Output(Column(0, ROW_ID), row_name(units[0]))]
     predicates = _predicates(draft)  # may find that nothing can match
-    return Block(_aliases(draft), _classes(draft), predicates, tuple(outputs), draft.never)
+    bounds = tuple(draft.bounds)
+    return Block(_aliases(draft), _classes(draft), predicates, tuple(outputs), draft.never, bounds)
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from sqlglot import exp
 
+from mediator.catalog.bindfields import EQUAL, operator_of
 from mediator.catalog.model import Relation
 from mediator.query import duck
-from mediator.query.model import Column, Computed
+from mediator.query.model import Bound, Column, Computed
 from mediator.query.predicates import evaluator
 from mediator.query.scope import column_of
 from mediator.query.trees import Name, name_of, names_in
@@ -36,6 +37,7 @@ class Draft:
     constants: dict[Column, object] = field(default_factory=dict)
     choices: list[tuple[Column, pa.Array, exp.Expr]] = field(default_factory=list)  # IN-lists
     conditions: list[exp.Expr] = field(default_factory=list)
+    bounds: list[Bound] = field(default_factory=list)
     never: bool = False
     made_from: dict[Column, exp.Expr] = field(default_factory=dict)  # computed columns, in resolved names
     _equal: dict[Column, Column] = field(default_factory=dict)
@@ -71,6 +73,12 @@ class Draft:
         """Whether a value for this column lets a source be asked."""
         methods = self.units[column.alias].relation.methods
         return any(column.field in (*m.required, *m.any_of) for m in methods)
+
+    @property
+    def ranged(self) -> bool:
+        """Whether any source can be asked by more than equality."""
+        methods = (m for unit in self.units for m in unit.relation.methods)
+        return any(operator_of(name) != EQUAL for m in methods for name in m.bound)
 
     # Equality
 

@@ -54,6 +54,23 @@ def cursor() -> duckdb.DuckDBPyConnection:
     return mine[1]
 
 
+def _showing(schemas: Mapping[str, pa.Schema]) -> duckdb.DuckDBPyConnection:
+    """A connection that sees empty relations of these schemas and nothing else. They stay for the next statement, since
+    to register one takes longer than to check a statement."""
+    mine: tuple[int, duckdb.DuckDBPyConnection, dict[str, pa.Schema]] | None = getattr(_local, "shown", None)
+    if mine is None or mine[0] != os.getpid():
+        mine = _local.shown = (os.getpid(), _root().cursor(), {})
+    _, here, shown = mine
+    wanted = {name.lower(): schema for name, schema in schemas.items()}  # DuckDB tells no cases apart
+    for name in [n for n, schema in shown.items() if wanted.get(n) != schema]:
+        here.unregister(name)
+        del shown[name]
+    for name in wanted.keys() - shown.keys():
+        here.register(name, wanted[name].empty_table())
+        shown[name] = wanted[name]
+    return here
+
+
 def run(sql: str, tables: Tables) -> pa.Table:
     """The rows of one SELECT that reads these tables."""
     here = cursor()
@@ -73,14 +90,8 @@ def shape(sql: str, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
 
 def names(sql: str, schemas: Mapping[str, pa.Schema], parameters: object = None) -> list[str]:
     """The columns of a statement as DuckDB names them, once it found that all is well with it."""
-    here = cursor()
-    for name, schema in schemas.items():
-        here.register(name, schema.empty_table())
-    try:
-        return [row[0] for row in here.execute(_DESCRIBE + sql, parameters).fetchall()]
-    finally:
-        for name in schemas:
-            here.unregister(name)
+    here = _showing(schemas)
+    return [row[0] for row in here.execute(_DESCRIBE + sql, parameters).fetchall()]
 
 
 def count(sql: str) -> int:

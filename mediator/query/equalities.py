@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from mediator.query import duck, types
+from mediator.query.bounds import note_bounds, note_choices
 from mediator.query.constants import constant, truth
 from mediator.query.drafts import Draft
 from mediator.query.model import Column
@@ -35,6 +36,7 @@ def absorb(draft: Draft, conjunct: exp.Expr) -> None:
     """Takes a conjunct into a draft, by the first rule that knows what it means."""
     if not any(rule(draft, conjunct) for rule in RULES):
         draft.conditions.append(conjunct)
+        note_bounds(draft, conjunct)
 
 
 def _without_columns(draft: Draft, conjunct: exp.Expr) -> bool:
@@ -87,6 +89,7 @@ def _to_one_of(draft: Draft, conjunct: exp.Expr) -> bool:
         draft.fix(at, values[0])
         draft.conditions.append(conjunct)
     elif values:
+        note_choices(draft, at, values)
         draft.choices.append((at, pa.array(values, kind), conjunct))
     return True
 

@@ -64,6 +64,15 @@ class EqualClass:
 
 
 @dataclass(frozen=True, slots=True)
+class Bound:
+    """`column operator value` holds for every row that an answer is made of; a constant, and no NULL."""
+
+    column: Column
+    operator: str  # one of < <= > >= ^=
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """`left op right` between two aliases, where op is one of < <= > >=."""
 
@@ -107,6 +116,7 @@ class Block:
     predicates: tuple[Predicate, ...]
     outputs: tuple[Output, ...]
     never: bool = False  # a predicate without columns is not TRUE: no answers, and nothing is asked
+    bounds: tuple[Bound, ...] = ()  # of those conditions that a source may be asked by
 
     def type_of(self, column: Column) -> pa.DataType:
         if column.field == ROW_ID:
@@ -130,6 +140,14 @@ class BlockStage:
 
 
 @dataclass(frozen=True, slots=True)
+class Top:
+    """The best `count` rows by columns of the one stage that is read, each with whether it descends; NULLs last."""
+
+    keys: tuple[tuple[str, bool], ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class SqlStage:
     """`sql` reads earlier stages as tables of their names, `reads` in all.
 
@@ -150,6 +168,7 @@ class SqlStage:
     # run over what it kept before and what is new, any number of times; then `sql` over what is left gives
     # the answer.
     prune: str = ""
+    top: Top | None = None  # the same where it is a matter of plain columns, and no row is dropped otherwise
 
 
 Stage = BlockStage | SqlStage

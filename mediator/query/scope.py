@@ -146,7 +146,8 @@ def find_relation(catalog: Catalog, name: str) -> Relation | None:
 def unknown_relation(catalog: Catalog, name: str, sql: str, position: int | None) -> UnknownRelation:
     near = catalog.near(name)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are: {_some(sorted(catalog.relations))}"
-    return UnknownRelation(f"there is no relation {name!r}", sql=sql, position=position, hint=hint)
+    missing = "".join(f"\nit may be in what cannot be used: {why}" for why in catalog.unavailable)
+    return UnknownRelation(f"there is no relation {name!r}", sql=sql, position=position, hint=hint + missing)
 
 
 def near_columns(name: str, columns: Iterable[str]) -> str:

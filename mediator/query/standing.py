@@ -3,7 +3,9 @@ verdict proper, with its reasons, is the room `binding`'s."""
 
 from __future__ import annotations
 
+from mediator.catalog.bindfields import EQUAL, operator_of
 from mediator.catalog.model import AccessMethod
+from mediator.query.bounded import bound_for
 from mediator.query.model import Block, BlockStage, Column, Stage
 
 
@@ -36,6 +38,8 @@ def _usable(block: Block, alias: int, method: AccessMethod, fed: set[int]) -> bo
 
 
 def _known(block: Block, column: Column, fed: set[int]) -> bool:
+    if operator_of(column.field) != EQUAL:
+        return bound_for(block, column.alias, column.field) is not None
     for equal in block.classes:
         if column in equal.columns:
             return equal.constant is not None or any(c.alias in fed for c in equal.columns if c != column)

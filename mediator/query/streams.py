@@ -15,9 +15,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from mediator.query import duck
-from mediator.query.model import SqlStage, Stage
+from mediator.query.model import SqlStage, Stage, Top
 from mediator.query.rowwise import cut_of, row_by_row, stream
 from mediator.query.stages import Stages
+from mediator.query.tops import top_of
 
 
 def finish(stages: Stages, statement: exp.Expr, columns: list[str]) -> list[Stage]:
@@ -82,29 +83,31 @@ def _named(schema: pa.Schema, columns: list[str]) -> pa.Schema:
 
 
 def _gather(stages: Stages, statement: exp.Expr, columns: list[str]) -> None:
-    prune = ""
+    prune, top = "", None
     if isinstance(statement, exp.Select) and row_by_row(stages, statement, order=True):
-        prune = _prune(statement)
+        prune, top = _prune(statement)
     last = stages.add_sql(statement, "answer")
     if last.schema.names != columns:
         names = ", ".join(exp.to_identifier(n, quoted=True).sql("duckdb") for n in columns)
         sql = f"SELECT * FROM ({last.sql}) AS answer({names})"
         last = replace(last, sql=sql, schema=_named(last.schema, columns))
-    stages.done[-1] = replace(last, prune=prune)
+    stages.done[-1] = replace(last, prune=prune, top=top)
 
 
-def _prune(statement: exp.Select) -> str:
-    """The rows below that ORDER BY and LIMIT would choose, if they would."""
+def _prune(statement: exp.Select) -> tuple[str, Top | None]:
+    """The rows below that ORDER BY and LIMIT would choose, if they would: as SQL, and as data where they are that
+    simple."""
     limit, offset = cut_of(statement) or (None, 0)
     if limit is None or not statement.args.get("order") or statement.args.get("distinct"):
-        return ""
+        return "", None
     order = _spelt_out(statement)
     if order is None:
-        return ""
+        return "", None
+    top = None if statement.args.get("where") else top_of(order, limit + offset)
     best = exp.Select(expressions=[exp.Star()], from_=statement.args["from_"].copy(), order=order)
     if statement.args.get("where"):
         best.set("where", statement.args["where"].copy())
-    return str(best.limit(limit + offset, copy=False).sql("duckdb"))
+    return str(best.limit(limit + offset, copy=False).sql("duckdb")), top
 
 
 def _spelt_out(statement: exp.Select) -> exp.Order | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import pyarrow as pa
@@ -27,10 +27,13 @@ class Case:
     failing: float  # how often a lookup or scan fails for good
     down: frozenset[tuple[str, str]]  # (relation, method) pairs that always do
     leaving: float  # how often a query is stopped after a turn
+    kind: str = "seed"
 
     @property
     def healthy(self) -> bool:
-        return not self.failing and not self.down
+        methods = [m for r in self.catalog.relations.values() for m in r.methods]
+        honest = all(m.proves == "all" and m.at_most is None for m in methods)
+        return honest and not self.failing and not self.down
 
 
 def draw(seed: int) -> Case:
@@ -141,8 +144,15 @@ def _scanned(seed: int, random: Random) -> Case:
         selections = [_selection(random, alias, random.choice(r.fields)) for alias, r in aliases if picky]
         statements.append(_listed(random, aliases, _joins(random, aliases) + selections[:2]))
     failing = random.choice((0.0, 0.0, 0.0, 0.2))
+    if len(statements) == 1 and random.random() < 0.5:
+        relations = {name: _of_nobody(relation) for name, relation in relations.items()}
     catalog = Catalog(relations, {"site": Source("site")})
     return Case(seed, catalog, tables, tuple(statements), failing, frozenset(), 0.0)
+
+
+def _of_nobody(relation: Relation) -> Relation:
+    """The relation as no site's: its rows are this query's alone, as those of an earlier stage are."""
+    return replace(relation, methods=tuple(replace(m, mirrors=()) for m in relation.methods))
 
 
 def _deep_relation(random: Random, name: str, number: int) -> tuple[Relation, pa.Table]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -22,7 +23,7 @@ from mediator.query.model import Block, BlockStage
 from mediator.query.understand import understand
 from mediator.state.hands import Hands
 from tests.any_route.drawing import Case, draw
-from tests.any_route.sources import Sources
+from tests.any_route.sources import Sources, meets
 
 Row = tuple[object, ...]
 _MOST_ANSWERS = 150  # where each answer may be a batch of its own, more of them only take longer
@@ -51,6 +52,9 @@ class Effort:
     parked: int = 0
     owed: int = 0  # runs that had to look again before the end
     unbuilt: int = 0  # rows that probed again and again instead
+    put_off: int = 0  # turns at which rows waited for those of others
+    bounded: int = 0  # providers that bound a column by an operator
+    served: int = 0  # lookups that the SteM answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,9 @@ class Running:
     left: bool = False  # stopped in the middle
 
 
-def search(seed: int, effort: Effort) -> None:
+def search(seed: int, effort: Effort, drawn: Callable[[int], Case] = draw) -> None:
     """Draw the case of this seed, run it in several schedules, and raise `Wrong` if anything is."""
-    case = draw(seed)
+    case = drawn(seed)
     prepared = [p for s in case.statements if (p := _prepared(case, s, effort))]
     for schedule in range(_SCHEDULES):
         _run(case, prepared, Random(seed * _SCHEDULES + schedule), effort)
@@ -98,6 +102,7 @@ def _run(case: Case, prepared: list[Prepared], random: Random, effort: Effort) -
         elif ready and (not sources.busy or random.random() < 0.7):
             one = random.choice(ready)
             effort.floating += len(one.floating)
+            effort.put_off += one.eddy.unbuilt.waiting > 0
             effort.turns += 1
             _obey(one, one.eddy.turn(random.choice((1, 1, 3))), sources)
             if random.random() < case.leaving:
@@ -113,7 +118,7 @@ def _run(case: Case, prepared: list[Prepared], random: Random, effort: Effort) -
     unkept = {name for one in running for name in one.eddy.unbuilt.rows}  # nobody can be served from these
     asked_again = [lookup for lookup in sources.asked_again if lookup[0] not in unkept]
     if asked_again and case.healthy and not case.leaving:
-        raise Wrong(f"seed {case.seed}: asked again for {asked_again}")
+        raise Wrong(f"{case.kind} {case.seed}: asked again for {asked_again}")
     effort.schedules += 1
     effort.lookups += sources.flights.total()
 
@@ -170,8 +175,10 @@ def _compare(case: Case, one: Running, effort: Effort) -> None:
     effort.parked += sum(t.parked for t in asking.tallies.values())
     effort.owed += asking.owed
     effort.unbuilt += sum(one.eddy.unbuilt.rows.values())
+    effort.bounded += sum(not name.isalnum() for p in one.prepared.verdict.chosen for name in p.bind_set)
+    effort.served += sum(t.served for t in asking.tallies.values())
     missing = asking.missing()
-    where = f"seed {case.seed}: {one.prepared.statement}"
+    where = f"{case.kind} {case.seed}: {one.prepared.statement}"
     if got - true:
         raise Wrong(f"{where}\n  too many {got - true}")
     if one.left:
@@ -201,7 +208,8 @@ def _check_what_is_missing(case: Case, one: Running, where: str) -> None:
         for m in one.prepared.block.aliases[a].relation.methods
         if (a, m.name) in asking.broken
     ]
-    if choose(one.prepared.verdict.providers, [*barred, *broken]) is not None:
+    proving = [[p for p in ways if p.method.proves == "all"] for ways in one.prepared.verdict.providers]
+    if choose(proving, [*barred, *broken]) is not None:
         raise Wrong(f"{where}\n  gave up on {failed}, although there was another way")
 
 
@@ -211,8 +219,7 @@ def _without(
     """What the sources hold less every row that the report names as missing."""
     kept = dict(tables)
     for relation, bind_set, binding in lacking:
-        bound = dict(zip(bind_set, binding, strict=True))
-        rows = [r for r in kept[relation].to_pylist() if any(r[f] != v for f, v in bound.items())]
+        rows = [r for r in kept[relation].to_pylist() if not meets(r, bind_set, binding)]
         kept[relation] = pa.Table.from_pylist(rows, schema=kept[relation].schema)
     return kept
 

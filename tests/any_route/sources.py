@@ -7,11 +7,13 @@ first sent what has landed already, and every binding that is not cancelled ends
 from __future__ import annotations
 
 import heapq
+import operator
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 
@@ -19,8 +21,41 @@ from mediator.errors import Cause
 from mediator.flow.events import Arrived, Ask, Binding, Cancel, Event, Exhausted, Failed, Landing
 from tests.any_route.drawing import Case
 
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "^=": str.startswith,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "": operator.eq,
+}
+
 Deliver = Callable[[Event], None]
 Lookup = tuple[str, str, tuple[str, ...], Binding]
+
+
+def meets(row: dict[str, Any], bind_set: tuple[str, ...], binding: Binding) -> bool:
+    """Whether a row is among those that were asked for."""
+    for name, value in zip(bind_set, binding, strict=True):
+        spelt = next(o for o in _OPERATORS if name.endswith(o))
+        found = row[name.removesuffix(spelt)]
+        if found is None or not _OPERATORS[spelt](found, value):
+            return False
+    return True
+
+
+def covers(wide: tuple[tuple[str, ...], Binding], narrow: tuple[tuple[str, ...], Binding]) -> bool:
+    """Whether one lookup, answered, leaves nothing to be asked by another: it binds no more, and nothing narrower."""
+    asked = dict(zip(*narrow, strict=True))
+    return all(
+        name in asked and (asked[name] == value or (name[-1] in "<>=" and _within(name, asked[name], value)))
+        for name, value in zip(*wide, strict=True)
+    )
+
+
+def _within(name: str, narrow: Any, wide: Any) -> bool:
+    spelt = next(o for o in _OPERATORS if name.endswith(o))
+    return _OPERATORS[spelt](narrow, wide)
 
 
 @dataclass(slots=True)
@@ -80,8 +115,7 @@ class Sources:
 
     def _depart(self, lookup: Lookup) -> Flight:
         self.flights[lookup] += 1
-        scanned = any(a[0] == lookup[0] and not a[2] for a in self._answered)
-        if scanned or lookup in self._answered:
+        if any(a[0] == lookup[0] and covers(a[2:], lookup[2:]) for a in self._answered):
             self.asked_again.append(lookup)
         flight = self._under_way[lookup] = Flight(lookup, self.now, self._random.random())
         rows = self._matching(lookup)
@@ -90,17 +124,25 @@ class Sources:
             rows.append(self._random.choice(rows))
         pages = self._paged(rows)
         fails = lookup[:2] in self._case.down or self._random.random() < self._case.failing
+        method = self._relations[lookup[0]].method(lookup[1])
+        cut = method.at_most is not None and len(rows) >= method.at_most
         at = self.now + self._latency()
         for page in pages[: self._random.randint(0, len(pages))] if fails else pages:
             self._later(at, flight, self._landed(flight, page))
             at += self._latency() * self._random.choice((0, 1))
-        self._later(at, flight, self._ended(flight, fails))
+        self._later(at, flight, self._ended(flight, fails or cut, method.proves == "all"))
         return flight
 
     def _matching(self, lookup: Lookup) -> list[dict[str, object]]:
-        relation, _, bind_set, binding = lookup
-        bound = dict(zip(bind_set, binding, strict=True))
-        return [row for row in self._rows[relation] if all(row[f] == v for f, v in bound.items())]
+        """What the site sends: of one that is not exact more than was asked for, of others not always all."""
+        relation, name, bind_set, binding = lookup
+        method = self._relations[relation].method(name)
+        rows = [row for row in self._rows[relation] if meets(row, bind_set, binding)]
+        if method.proves == "some":
+            rows = [row for row in rows if self._random.random() < 0.6]
+        if method.exact is False:
+            rows += [r for r in self._rows[relation] if r not in rows and self._random.random() < 0.3]
+        return rows if method.at_most is None else rows[: method.at_most]
 
     def _paged(self, rows: list[dict[str, object]]) -> list[list[dict[str, object]]]:
         size = self._random.choice((1, 2, 5, 100))
@@ -128,17 +170,17 @@ class Sources:
 
         return happen
 
-    def _ended(self, flight: Flight, fails: bool) -> Callable[[], None]:
+    def _ended(self, flight: Flight, fails: bool, proven: bool) -> Callable[[], None]:
         def happen() -> None:
             flight.over = True
             self._under_way.pop(flight.lookup, None)
             binding = flight.lookup[3]
-            if not fails:
+            if not fails and proven:
                 self._answered.add(flight.lookup)
             for number, deliver in list(flight.waiting):
                 if fails:
                     deliver(Failed(number, (binding,), Cause("refused", "scripted")))
                 else:
-                    deliver(Exhausted(number, (binding,), flight.asked_at))
+                    deliver(Exhausted(number, (binding,), flight.asked_at, landings=flight.landings))
 
         return happen

@@ -68,3 +68,15 @@ def test_threads_do_not_see_one_anothers_tables() -> None:
     for thread in threads:
         thread.join()
     assert sums == {n: n * 100 for n in range(6)}
+
+
+def test_a_statement_is_checked_against_its_own_relations_whatever_was_checked_before() -> None:
+    def of(name: str) -> pa.Schema:
+        return pa.schema([pa.field(name, pa.int64())])
+
+    assert duck.names("SELECT * FROM Shelf", {"Shelf": of("a")}) == ["a"]
+    both = {"shelf": of("b"), "SHELF": of("b")}
+    assert duck.names("SELECT s.b AS x, t.b AS y FROM shelf s, SHELF t", both) == ["x", "y"]
+    assert duck.names("SELECT * FROM shelf", {"shelf": of("c")}) == ["c"]
+    with pytest.raises(duckdb.Error, match="shelf"):
+        duck.names("SELECT * FROM shelf", {"other": of("c")})
