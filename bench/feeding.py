@@ -11,6 +11,7 @@ from bench.shapes import Shape
 from mediator.answering import verdicts_of
 from mediator.assembly import House, Settings
 from mediator.catalog.model import AccessMethod, Catalog, Field, Relation, Source
+from mediator.clock import effort
 from mediator.flow.events import SEED, Arrived, Ask, Exhausted, Landing
 from mediator.query.understand import understand
 from mediator.stages import Stages
@@ -56,7 +57,7 @@ class Feed:
     def run(self) -> pa.Table:
         """From SQL text to all answers, with SteMs of its own. A round lands, then the eddy turns until it is idle."""
         query = understand(self._sql, self._catalog)
-        house = House(perf_counter, hands=self._hands)
+        house = House(perf_counter, effort, hands=self._hands)
         stages = Stages(query, verdicts_of(query, self._catalog), house, self._settings)
         asks = {c.relation: c.number for c in stages.start().commands if isinstance(c, Ask)}
         answers: list[pa.RecordBatch] = []
@@ -65,7 +66,7 @@ class Feed:
                 stages.admit(Arrived(asks[relation], Landing(rows)))
             _settle(stages, answers)
         for number in asks.values():
-            stages.admit(Exhausted(number, SEED))
+            stages.admit(Exhausted(number, SEED, landings=()))
         _settle(stages, answers)
         if not stages.finished:
             raise RuntimeError("everything has arrived, and the query goes on")

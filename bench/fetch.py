@@ -16,7 +16,7 @@ from statistics import median
 from bench.lookups import all_at_once, bare, catalog, one_by_one
 from bench.moody import Moods, MoodySite
 from bench.result import Result
-from mediator.access.latency import nearest_rank
+from mediator.access.mirrors.latency import nearest_rank
 from mediator.catalog.model import Source
 
 SUMMARY = "lookups over HTTP: against a bare loop, with late replies, and at sites that are down or tight"

@@ -32,7 +32,9 @@ _GATHERING = 0.05
 class Keeping:
     """The SteMs of a mediator and their store, while it is open."""
 
-    def __init__(self, store: Store, thread: ThreadPoolExecutor, turns: Turns, offset: float) -> None:
+    def __init__(
+        self, store: Store, thread: ThreadPoolExecutor, turns: Turns, offset: float, numbered: int
+    ) -> None:
         self.stems = Stems(self._empty)
         self._store = store
         self._thread = thread  # the only one that touches the store
@@ -40,6 +42,7 @@ class Keeping:
         # From the loop's clock to the wall's. It stays the same, so that rows are never older than what was asked
         # before them, whatever is done to the machine's clock meanwhile.
         self._offset = offset
+        self._numbered = numbered  # lookups that the store knows of
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Future[None] | None = (
@@ -56,13 +59,13 @@ class Keeping:
         opening = loop.run_in_executor(thread, _open, folder, catalog, wall, stores)
         try:
             await asyncio.wait([opening])
-            now, kept = opening.result()
+            now, numbered, kept = opening.result()
         except BaseException:
             thread.shutdown()
             for store in stores:
                 store.close()
             raise
-        keeping = cls(stores[0], thread, turns, now - loop.time())
+        keeping = cls(stores[0], thread, turns, now - loop.time(), numbered)
         for relation, found in kept:
             stem = keeping._empty(relation)
             stem.restore(found, -keeping._offset)
@@ -91,7 +94,7 @@ class Keeping:
             self._thread.shutdown()
 
     def _empty(self, relation: Relation) -> SteM:
-        return SteM(relation, News(relation, self._stirred))
+        return SteM(relation, News(relation, self._stirred, self._numbered))
 
     def _stirred(self) -> None:
         if self._timer is None:
@@ -124,8 +127,9 @@ class Keeping:
 
 def _open(
     folder: Path, catalog: Catalog, wall: Clock, stores: list[Store]
-) -> tuple[float, list[tuple[Relation, Kept]]]:
-    """The time, and what the store has of each relation that sites have. What can't be used is discarded."""
+) -> tuple[float, int, list[tuple[Relation, Kept]]]:
+    """The time, the highest number of a lookup, and what the store has of each relation that sites have. What can't be
+    used is discarded."""
     store = Store(folder)
     stores.append(store)
     # A wall clock may have been set back since. What was kept before is older than all that comes now.
@@ -135,7 +139,7 @@ def _open(
         found = _loaded(store, relation, now)
         if found is not None:
             kept.append((relation, found))
-    return now, kept
+    return now, store.numbered, kept
 
 
 def _loaded(store: Store, relation: Relation, now: float) -> Kept | None:

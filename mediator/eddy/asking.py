@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from mediator.binding.choice import choose
 from mediator.binding.model import Provider, Verdict
+from mediator.catalog.model import AccessMethod
 from mediator.clock import Clock
 from mediator.eddy.feeding import bindings_of, constants, fed, firsts
 from mediator.eddy.run import Run
+from mediator.errors import Cause
 from mediator.flow.batch import Batch, Rows, taken
 from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed
 from mediator.state.coverage import BindSet, Entry, Known
@@ -55,7 +57,7 @@ class Asking:
         self._clock = clock
         self._max_age = max_age
         self._all_providers = verdict.providers
-        self.providers = verdict.providers  # those that have not let anyone down
+        self.providers = _relied_on(verdict.providers, verdict.chosen)  # those that have not let anyone down
         self.chosen = verdict.chosen
         self.order = verdict.order
         self.commands: list[Command] = []
@@ -138,17 +140,19 @@ class Asking:
         if opened is None:
             return
         stem, ask = self._run.views[opened.ask.relation].stem, opened.ask
+        proven = self._method(ask).proves == "all"
         if isinstance(event, Arrived):
+            event.landing.kept &= proven  # no end will vouch for them
             if built:
                 stem.receive(event.landing)
             else:
                 self._unkept.add(opened.ask.relation)
             return
         self._scanned(opened)
-        if isinstance(event, Exhausted) and opened.ask.relation not in self._unkept:
-            until = event.at + stem.relation.method(ask.method).fresh_for
-            for binding in event.bindings:
-                stem.promise(ask.bind_set, binding, Entry(Known.COMPLETE, event.at, until))
+        if isinstance(event, Exhausted) and proven and opened.ask.relation not in self._unkept:
+            until = min(event.until, event.at + self._method(ask).fresh_for)
+            entry = Entry(Known.COMPLETE, event.at, until)
+            stem.promise(ask.bind_set, event.bindings, entry, event.landings)
 
     def overtaken(self, event: Arrived) -> None:
         """Rows came, and are built. If a scan sent them: lookups by the declared key that they answer are called
@@ -165,13 +169,19 @@ class Asking:
             self._call_back(late, self._asked_for(relation.name, key, ids))
 
     def exhausted(self, event: Exhausted) -> None:
-        """An EOT: these bindings are covered, here and in the SteM."""
+        """An EOT: these bindings are covered, here and in the SteM; unless it proves nothing of the kind."""
         opened = self._open.get(event.ask)
         if opened is None:
             return
         view = self._run.views[opened.ask.relation]
+        entry = Entry(Known.COMPLETE, event.at)
+        if self._method(opened.ask).proves != "all":
+            cause = Cause("not all", f"{opened.ask.relation}.{opened.ask.method} does not promise all rows")
+            entry = Entry(Known.FAILED, event.at, cause=cause, method=opened.ask.method)
+            # What was looked up in this way without need is looked up again, as the chosen provider has it.
+            self.owed |= not self._relying(opened.ask)
         for binding in self._ended(opened, event.bindings):
-            view.coverage.note(opened.ask.bind_set, binding, Entry(Known.COMPLETE, event.at))
+            view.coverage.note(opened.ask.bind_set, binding, entry)
             self.tallies[opened.ask.relation].answered += 1
         if view.coverage.whole:
             self._cancel(o for o in list(self._open.values()) if o.ask.relation == opened.ask.relation)
@@ -230,6 +240,9 @@ class Asking:
         """Nothing more is wanted."""
         self._cancel(list(self._open.values()))
 
+    def _method(self, ask: Ask) -> AccessMethod:
+        return self._run.views[ask.relation].stem.relation.method(ask.method)
+
     def _needed(self, ask: Ask) -> bool:
         for alias in self._run.block.aliases:
             if alias.relation.name == ask.relation:
@@ -265,7 +278,7 @@ class Asking:
                 unknown.append(binding)
                 continue
             fewer, part, entry = found
-            self.delivered.append((stem.relation.name, stem.matching(fewer, [part], [entry.at])))
+            self.delivered.append((stem.relation.name, stem.vouched(fewer, part, entry)))
             view.coverage.note(bind_set, binding, Entry(Known.COMPLETE, entry.at))
             self.tallies[stem.relation.name].served += 1
         return unknown
@@ -329,11 +342,22 @@ class Asking:
         if again is None:
             return False
         self.broken, (self.chosen, self.order) = broken, again
-        self.providers = tuple(
-            tuple(p for p in of if (p.alias, p.method.name) not in broken) for of in self._all_providers
-        )
+        kept = [[p for p in of if (p.alias, p.method.name) not in broken] for of in self._all_providers]
+        self.providers = _relied_on(kept, self.chosen)
         coverage = self._run.views[ask.relation].coverage
         for bind_set, binding, entry in list(coverage.entries()):
             if bind_set == ask.bind_set and entry.known == Known.FAILED:
                 coverage.note(bind_set, binding, Entry(Known.NOTHING))
         return True
+
+
+def _relied_on(
+    providers: Sequence[Sequence[Provider]], chosen: Sequence[Provider]
+) -> tuple[tuple[Provider, ...], ...]:
+    """Per alias those that are as good as the chosen one: where that brings all rows, one that does not is no help."""
+    if not chosen:
+        return tuple(map(tuple, providers))
+    return tuple(
+        tuple(p for p in of if p.method.proves == "all" or best.method.proves != "all")
+        for of, best in zip(providers, chosen, strict=True)
+    )

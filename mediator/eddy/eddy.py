@@ -42,6 +42,7 @@ class Eddy:
         floating: Floating,
         clock: Clock,
         *,
+        effort: Clock | None = None,
         numbers: Iterator[int] | None = None,
         max_age: float = float("inf"),
         revisit: int = 16,
@@ -57,6 +58,7 @@ class Eddy:
         self._router = Router(policy, partial(_legal, self._graph, self.asking), revisit)
         self._floating = floating
         self._clock = clock
+        self._effort = effort or clock
         self._room = room
         self._hands = hands or Hands()
         self._inbox: list[Event] = []
@@ -74,16 +76,22 @@ class Eddy:
 
     def admit(self, event: Event) -> None:
         """Something happened. Other queries may profit from it at once, this one in its next turn."""
-        unbuilt = isinstance(event, Arrived) and self._goes_unbuilt(event)
-        self.asking.share(event, built=not unbuilt)
-        if not unbuilt:
+        if not isinstance(event, Arrived):
+            self._decide()
+            self.asking.share(event)
             self._inbox.append(event)
+            return
+        relation = self.asking.relation_of(event.ask)
+        if relation is not None:
+            self.unbuilt.came(relation, event.landing.rows.num_rows)
+            if not self.unbuilt.puts_off(relation, event):
+                self._place(event, relation)
 
     def turn(self, hops: int = 1) -> list[Command]:
         """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done."""
         self._take_in()
         while hops > 0 and self._floating and not self.finished:
-            some = [self._floating.pop() for _ in range(min(hops, self._hands.reach, len(self._floating)))]
+            some = self._next(hops)
             hops -= len(some)
             self._hop(some)
         if not self.finished and not self._floating and not self.asking.delivered:
@@ -102,19 +110,30 @@ class Eddy:
         """Rows that wait for a turn."""
         landed: int = sum(e.landing.rows.num_rows for e in self._inbox if isinstance(e, Arrived))
         delivered = sum(len(ids) for _, ids in self.asking.delivered)
-        return landed + self.unbuilt.landed + delivered + self._floating.rows
+        return landed + self.unbuilt.landed + self.unbuilt.waiting + delivered + self._floating.rows
 
     def stop(self) -> list[Command]:
         """End early: everything that is under way is cancelled."""
         self._end()
         return self._drain()
 
-    def _goes_unbuilt(self, event: Arrived) -> bool:
-        relation = self.asking.relation_of(event.ask)
-        return relation is not None and self.unbuilt.takes(relation, event.landing)
+    def _decide(self) -> None:
+        """Deal with what was put off, now that there is more to go by."""
+        for event in self.unbuilt.decided():
+            relation = self.asking.relation_of(event.ask)
+            if relation is not None:
+                self._place(event, relation)
+
+    def _place(self, event: Arrived, relation: str) -> None:
+        unbuilt = self.unbuilt.takes(relation, event.landing)
+        self.asking.share(event, built=not unbuilt)
+        if not unbuilt:
+            self._inbox.append(event)
 
     def _take_in(self) -> None:
         """Build what landed, all rows of a relation in one step, before the ends that came after them count."""
+        if self._inbox or self.asking.delivered:
+            self._decide()
         landed: dict[str, list[Arrived]] = {}
         for event in self._inbox:
             if isinstance(event, Arrived):
@@ -160,15 +179,25 @@ class Eddy:
             self.asking.failed(event)
             self._router.forget()
 
+    def _next(self, most: int) -> list[Batch]:
+        """The next batch, and as many more as there are hands for. Small ones go one by one: what comes of one is then
+        still in the cache when it goes on."""
+        some = [self._floating.pop()]
+        while (
+            len(some) < min(most, self._hands.reach) and self._floating and self._hands.worth(len(some[-1]))
+        ):
+            some.append(self._floating.pop())
+        return some
+
     def _hop(self, batches: list[Batch]) -> None:
         """Each of the batches one step; probes, which only read, at the same time."""
         steps = [self._step(batch) for batch in batches]
         self._probe([(batch, where) for batch, where in steps if isinstance(where, Probe)])
         for batch, where in steps:
             if not isinstance(where, Probe):
-                began = self._clock()
+                began = self._effort()
                 out = self._visit(batch, where)
-                self._router.learn(Visit(batch.signature, where, len(batch), out, self._clock() - began))
+                self._router.learn(Visit(batch.signature, where, len(batch), out, self._effort() - began))
 
     def _step(self, batch: Batch) -> tuple[Batch, Destination]:
         if batch.cut >= 0:
@@ -203,8 +232,8 @@ class Eddy:
                 self._router.learn(Visit(batch.signature, where, len(batch), out, seconds))
 
     def _timed_meet(self, join: Join, batch: Batch) -> tuple[Met, float]:
-        began = self._clock()
-        return meet(self.run, join, batch, self._room), self._clock() - began
+        began = self._effort()
+        return meet(self.run, join, batch, self._room), self._effort() - began
 
     def _met(self, batch: Batch, where: Probe, met: Met) -> int:
         """Let what a probe found float on, with what is left of it and what bounced; how much was found."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mediator.binding.model import Provider
+from mediator.catalog.bindfields import field_of
 from mediator.eddy.run import Run
 from mediator.flow.batch import Batch
 from mediator.flow.events import Binding
@@ -22,7 +23,7 @@ def fed(run: Run, batch: Batch, provider: Provider) -> Keys:
     parts = []
     for given in provider.inputs:
         if given.column is None:
-            constant = _constant(given.constant, alias.relation.schema.field(given.field).type)
+            constant = _constant(given.constant, alias.relation.schema.field(field_of(given.field)).type)
             parts.append(Part(constant, np.zeros(len(batch), np.int32)))
         else:
             rows = batch.rows[given.column.alias]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mediator.flow.batch import Batch, Own, Rows, Signature, as_ids, taken
+from mediator.flow.batch import Batch, Own, Rows, Signature, as_ids, joined, taken
 from mediator.query.model import ROW_ID, Alias, Block, Column, Predicate
 from mediator.state.rowstore import RowStore
 from mediator.state.stem import SteM
@@ -72,6 +72,13 @@ class Run:
         if at is not None:
             rows = taken(rows, at)
         return read(self.store(batch, column.alias), column.field, rows)
+
+    def gather_all(self, batches: Sequence[Batch], column: Column) -> pa.Array:
+        """A column of all rows of these batches, one after the other."""
+        if len({id(self.store(b, column.alias)) for b in batches}) > 1:
+            return pa.concat_arrays([self.gather(b, column) for b in batches])
+        rows = joined([r for b in batches if (r := b.rows[column.alias]) is not None])
+        return read(self.store(batches[0], column.alias), column.field, rows)
 
     def prepare(self, batch: Batch, columns: Iterable[Column]) -> None:
         """Complete these columns, so that several may be gathered at once."""

@@ -8,6 +8,9 @@ found once, by the row that was not built; `since` is the paper's LastMatchTimeS
 It is possible where no provider in the block needs anybody's row: then no row is ever looked up, none is owed a lookup,
 and all that a waiting batch waits for arrives by itself. One relation of a block at most may be unbuilt, since its rows
 and those of another such one would never meet.
+
+Rows that come before those of any other relation meet nobody, built or not. They are put off until there is something
+to compare them with: else the beginning of the huge relation, which was first to come, would be what all others probe.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from mediator.eddy.joining import Met
 from mediator.eddy.policy import Coming, Policy
 from mediator.eddy.run import Run
 from mediator.flow.batch import Batch, coalesced
-from mediator.flow.events import Landing
+from mediator.flow.events import Arrived, Landing
 from mediator.query.model import ROW_ID, Block
 
 
@@ -33,25 +36,61 @@ class Unbuilt:
         self._run = run
         self._policy = policy
         self._eligible = _eligible(run.block, providers)
+        self._came: dict[str, int] = {}  # rows that have landed, whatever became of them
+        self._put_off: tuple[str, list[Arrived]] = "", []
         self._landings: list[tuple[int, Landing]] = []
         self._waiting: dict[int, list[Batch]] = {}
         self.rows: dict[str, int] = {}  # that came and were not built
         self.passing: set[int] = set()  # aliases of which such rows passed the selections
+
+    def came(self, relation: str, rows: int) -> None:
+        """So many rows have landed."""
+        self._came[relation] = self._came.get(relation, 0) + rows
+
+    def puts_off(self, relation: str, event: Arrived) -> bool:
+        """Whether nothing can be said about these rows yet. They are then kept until `decided`."""
+        alias = self._eligible.get(relation)
+        if alias is None or self._shared(alias) or self._held(but=alias):
+            return False
+        self._put_off[1].append(event)
+        self._put_off = relation, self._put_off[1]
+        return True
+
+    def decided(self) -> list[Arrived]:
+        """What was put off, to be dealt with now."""
+        events = self._put_off[1]
+        self._put_off = "", []
+        return events
+
+    @property
+    def waiting(self) -> int:
+        """Rows that were put off."""
+        return sum(e.landing.rows.num_rows for e in self._put_off[1])
 
     def takes(self, relation: str, landing: Landing) -> bool:
         """Whether these rows, which have just come, are not to be built."""
         alias = self._eligible.get(relation)
         if alias is None or landing.ids is not None or not landing.rows.num_rows:
             return False
-        held = tuple(self._run.view(a).count for a in range(len(self._run.aliases)))
-        came = held[alias] + self.rows.get(relation, 0) + landing.rows.num_rows
-        shared = bool(self._run.block.aliases[alias].relation.methods[0].mirrors)
-        if self._policy.builds(Coming(alias, landing.rows.num_rows, came, held, shared)):
+        held = tuple(self._count(a) for a in range(len(self._run.aliases)))
+        if self._policy.builds(Coming(alias, landing.rows.num_rows, held[alias], held, self._shared(alias))):
             return False
         self._eligible = {relation: alias}
         self._landings.append((alias, landing))
         self.rows[relation] = self.rows.get(relation, 0) + landing.rows.num_rows
         return True
+
+    def _shared(self, alias: int) -> bool:
+        return bool(self._run.block.aliases[alias].relation.methods[0].mirrors)
+
+    def _count(self, alias: int) -> int:
+        """Rows of the alias that have come: from its site, or out of the SteM."""
+        name = self._run.block.aliases[alias].relation.name
+        return max(self._run.view(alias).count, self._came.get(name, 0))
+
+    def _held(self, but: int) -> bool:
+        """Whether any row of another alias has come."""
+        return any(self._count(a) for a in range(len(self._run.aliases)) if a != but)
 
     @property
     def landed(self) -> int:
@@ -98,6 +137,9 @@ class Unbuilt:
 
     def forget(self) -> None:
         """Nothing more is wanted."""
+        if self.waiting:
+            self.rows[self._put_off[0]] = self.waiting
+        self._put_off = "", []
         self._landings.clear()
         self._waiting.clear()
 

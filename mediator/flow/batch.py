@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -107,6 +107,20 @@ def coalesced(batches: Iterable[Batch], most: int) -> list[Batch]:
             rows = len(batch)
         heaps[-1].append(batch)
     return [heap[0] if len(heap) == 1 else _one(heap) for heap in heaps]
+
+
+def heaped(batches: Iterable[Batch], most: int) -> Iterator[list[Batch]]:
+    """The batches in their order, in heaps of no more than `most` rows each."""
+    heap: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        if heap and rows + len(batch) > most:
+            yield heap
+            heap, rows = [], 0
+        heap.append(batch)
+        rows += len(batch)
+    if heap:
+        yield heap
 
 
 def _one(batches: Sequence[Batch]) -> Batch:

@@ -1,20 +1,22 @@
 """What is known to be complete, as data: one entry per way of asking and binding.
 
-The empty bind set has one binding, the empty one; its entry covers everything. An entry covers every lookup that binds
-at least its fields, with equal values.
+The empty bind set has one binding, the empty one; its entry covers everything. An entry covers every lookup from which
+all that it binds follows: that binds at least its fields, with equal values, and bounds that are no wider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mediator.catalog.bindfields import EQUAL, Facts, facts, follows, operator_of, parted, subschema
 from mediator.errors import Cause
+from mediator.flow.batch import Rows
 from mediator.flow.events import Binding
 from mediator.state.growable import Growable
 from mediator.state.index import Index, Visible
@@ -38,13 +40,18 @@ class Known(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """How far one binding's matches are known: since when, for how long, or why not."""
+    """How far one binding's matches are known: since when, for how long, or why not.
+
+    In a SteM also by which rows: those that this lookup `brought`, and not what others brought before, meanwhile or
+    later, which may be of another state of the site. None says all that are stored.
+    """
 
     known: Known
     at: float = 0.0
     until: float = FOREVER
     cause: Cause | None = None
     method: str = ""  # by which a failed lookup was asked
+    brought: Rows | None = field(default=None, compare=False, repr=False)
 
 
 class Coverage:
@@ -54,8 +61,7 @@ class Coverage:
 
     def note(self, bind_set: BindSet, binding: Binding, entry: Entry) -> None:
         if bind_set not in self._sets:
-            fields = [self._schema.field(f) for f in bind_set]
-            self._sets[bind_set] = _Entries(pa.schema(fields))
+            self._sets[bind_set] = _Entries(subschema(self._schema, bind_set))
         self._sets[bind_set].note(binding, entry)
 
     def get(self, bind_set: BindSet, binding: Binding) -> Entry | None:
@@ -84,15 +90,15 @@ class Coverage:
     def covering(
         self, bind_set: BindSet, binding: Binding, now: float
     ) -> tuple[BindSet, Binding, Entry] | None:
-        """A complete and fresh entry that covers this lookup, the widest first."""
-        values = dict(zip(bind_set, binding, strict=True))
+        """The complete and fresh entry that covers this lookup and was asked last; of equals the widest."""
+        known = facts(bind_set, binding)
+        newest: tuple[BindSet, Binding, Entry] | None = None
         for fewer in sorted(self._sets, key=len):
-            if all(f in values for f in fewer):
-                part = tuple(values[f] for f in fewer)
-                entry = self._sets[fewer].get(part)
-                if entry and entry.known == Known.COMPLETE and entry.until >= now:
-                    return fewer, part, entry
-        return None
+            for part, entry in self._sets[fewer].implied(known):
+                fresh = entry.known == Known.COMPLETE and entry.until >= now
+                if fresh and (newest is None or entry.at > newest[2].at):
+                    newest = fewer, part, entry
+        return newest
 
 
 class _Entries:
@@ -105,6 +111,12 @@ class _Entries:
         self._store = RowStore(schema)
         self._index = Index(self._store, tuple(schema.names)) if len(schema) else None
         self._unindexed: list[Binding] = []
+        self._names = tuple(schema.names)
+        self._equal = tuple(n for n, name in enumerate(self._names) if operator_of(name) == EQUAL)
+        # Where there are bounds: the bindings that have the same values in the fields that are to be equal.
+        self._bounded: dict[Binding, list[Binding]] | None = (
+            None if len(self._equal) == len(self._names) else {}
+        )
 
     def note(self, binding: Binding, entry: Entry) -> None:
         number = self._numbers.get(binding)
@@ -113,6 +125,8 @@ class _Entries:
             self._entries.append(entry)
             self._known.extend(np.array([entry.known], np.uint8))
             self._unindexed.append(binding)
+            if self._bounded is not None:
+                self._bounded.setdefault(self._values(binding), []).append(binding)
         else:
             self._entries[number] = entry
             self._known.data[number] = entry.known
@@ -120,6 +134,21 @@ class _Entries:
     def get(self, binding: Binding) -> Entry | None:
         number = self._numbers.get(binding)
         return None if number is None else self._entries[number]
+
+    def implied(self, known: Facts) -> Iterator[tuple[Binding, Entry]]:
+        """The entries of bindings that every row meets of which this is known."""
+        wanted = [known.get(parted(self._names[n])) for n in self._equal]
+        if None in wanted:
+            return
+        alike = [tuple(wanted)] if self._bounded is None else self._bounded.get(tuple(wanted), ())
+        for binding in alike:
+            number = self._numbers.get(binding)
+            pairs = zip(self._names, binding, strict=True)
+            if number is not None and (self._bounded is None or all(follows(n, v, known) for n, v in pairs)):
+                yield binding, self._entries[number]
+
+    def _values(self, binding: Binding) -> Binding:
+        return tuple(binding[n] for n in self._equal)
 
     def items(self) -> Iterator[tuple[Binding, Entry]]:
         for binding, number in self._numbers.items():

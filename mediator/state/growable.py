@@ -7,7 +7,7 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from mediator.state.memory import LARGE, zeros
+from mediator.state.memory import LARGE, empty
 
 T = TypeVar("T", bound=np.generic)
 
@@ -39,9 +39,9 @@ class Growable(Generic[T]):
         room = max(total, 2 * len(self.data), _LEAST)
         dtype = self.data.dtype
         try:
-            data = zeros(room if room * dtype.itemsize < LARGE else _AHEAD * room, dtype)
+            data = empty(room if room * dtype.itemsize < LARGE else _AHEAD * room, dtype)
         except MemoryError:  # the system lends no memory that it does not have
-            data = zeros(room, dtype)
+            data = empty(room, dtype)
         data[: self.n] = self.data[: self.n]
         self.data = cast("NDArray[T]", data)
 
@@ -55,8 +55,7 @@ class Growable(Generic[T]):
         """Take `total` entries into use; those not written yet hold the fill."""
         if total > self.n:
             self.reserve(total)
-            if self._fill:
-                self.data[self.n : total] = self._fill
+            self.data[self.n : total] = self._fill
             self.n = total
 
     @property

@@ -35,6 +35,10 @@ class Hands:
                     other.result()
         return heap.results
 
+    def worth(self, rows: int) -> bool:
+        """Whether so many rows may be worth a hand of their own."""
+        return _PIECES * self.count * rows >= self._worth
+
     @property
     def reach(self) -> int:
         """How many pieces of work are wanted at a time."""

@@ -1,13 +1,19 @@
-"""Memory for large arrays: reserved ahead of its use, and in huge pages where the system has them.
+"""Memory for large arrays: reserved ahead of its use, in huge pages where the system has them, and used again.
 
 A page that is touched for the first time costs the system a microsecond or more, which for columns and indexes that
-grow by megabytes came to a third of a query's time. Huge pages cost a tenth of that and make random reads cheaper.
-Reserved memory that is never touched costs nothing.
+grow by megabytes came to a third of a query's time. Huge pages cost a tenth of that and make random reads cheaper. A
+virtual machine may have to ask its host for each, which takes as long as all the rest of a query: so pages that arrays
+have left wait a while for the next ones, as an allocator's do. Reserved memory that is never touched costs nothing.
 """
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
+import weakref
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from threading import local
 from typing import Any
@@ -15,18 +21,73 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from mediator.clock import monotonic
+
 _HUGE = 1 << 21  # bytes in a huge page
 LARGE = 1 << 20  # from here on an array has pages of its own
 _SLAB = 1 << 23
 _ALIGNMENT = 64
 _MAP = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)}
+WAIT = 10.0  # seconds that pages wait to be used again
+_SHARE = 4  # of the machine's memory, one part in so many may wait at most
+
+
+class Spare:
+    """Pieces of memory that nobody uses any more, by size. Any thread may put one here, in the middle of anything."""
+
+    def __init__(self, most: int, now: Callable[[], float] = monotonic) -> None:
+        self._most = most
+        self._now = now
+        self._pieces: dict[int, deque[tuple[float, mmap.mmap]]] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of address space that wait here."""
+        return sum(size * len(pieces) for size, pieces in list(self._pieces.items()))
+
+    def put(self, pages: mmap.mmap, size: int) -> None:
+        if self.size + size <= self._most:
+            self._pieces.setdefault(size, deque()).append((self._now(), pages))
+
+    def take(self, size: int) -> mmap.mmap | None:
+        """A piece of just this size, the latest, as it was left."""
+        try:
+            return self._pieces[size].pop()[1]
+        except (KeyError, IndexError):
+            return None
+
+    def release(self, wait: float = WAIT) -> None:
+        """Give back to the system what has waited so long."""
+        until = self._now() - wait
+        for pieces in list(self._pieces.values()):
+            with suppress(IndexError):
+                while pieces[0][0] <= until:
+                    pieces.popleft()
+
+
+def _memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+SPARE = Spare(_memory() // _SHARE)
+
+
+def empty(count: int, dtype: DTypeLike) -> Any:
+    """An array of undefined content, for long use. Costs memory only as far as it is written to."""
+    kind = np.dtype(dtype)
+    array, _ = _array(count, kind) if count * kind.itemsize >= LARGE else (None, False)
+    return np.empty(count, kind) if array is None else array
 
 
 def zeros(count: int, dtype: DTypeLike) -> Any:
-    """An array of zeros, for long use. Touched only as far as it is written to."""
+    """An array of zeros, for long use."""
     kind = np.dtype(dtype)
-    pages = _pages(count * kind.itemsize) if count * kind.itemsize >= LARGE else None
-    return np.zeros(count, kind) if pages is None else np.frombuffer(pages, kind, count)
+    array, used = _array(count, kind) if count * kind.itemsize >= LARGE else (None, False)
+    if array is None:
+        return np.zeros(count, kind)
+    if used:
+        array.fill(0)
+    return array
 
 
 class Slabs:
@@ -42,10 +103,10 @@ class Slabs:
         kind = np.dtype(dtype)
         size = count * kind.itemsize
         if not _SLAB >> 9 <= size <= _SLAB >> 1:
-            return np.empty(count, kind) if size < LARGE else zeros(count, kind)
+            return empty(count, kind)
         start = getattr(self._mine, "used", _SLAB)
         if start + size > _SLAB:
-            self._mine.slab, start = zeros(_SLAB, np.uint8), 0
+            self._mine.slab, start = empty(_SLAB, np.uint8), 0
         self._mine.used = start + size + -size % _ALIGNMENT
         return np.frombuffer(self._mine.slab, kind, count, start)
 
@@ -53,10 +114,24 @@ class Slabs:
 SLABS = Slabs()
 
 
+def _array(count: int, kind: np.dtype[Any]) -> tuple[Any, bool]:
+    """An array over whole huge pages, and whether they were used before; none where the system refuses so much."""
+    size = count * kind.itemsize
+    size += -size % _HUGE
+    pages = SPARE.take(size)
+    used = pages is not None
+    if pages is None and (pages := _pages(size)) is None:
+        return None, False
+    # What stands between the array and its pages dies with the last view of the array: then the pages are spare.
+    lease = (ctypes.c_char * size).from_buffer(pages)
+    weakref.finalize(lease, SPARE.put, pages, size).atexit = False
+    return np.frombuffer(memoryview(lease), kind, count), used
+
+
 def _pages(size: int) -> mmap.mmap | None:
     """Whole huge pages; none where the system refuses so much."""
     try:
-        pages = mmap.mmap(-1, size + -size % _HUGE, **_MAP)
+        pages = mmap.mmap(-1, size, **_MAP)
     except (OSError, ValueError):
         return None
     if hasattr(mmap, "MADV_HUGEPAGE"):

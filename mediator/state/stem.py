@@ -6,18 +6,19 @@ It knows nothing of any query. What a query has been given of it is that query's
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mediator.catalog.bindfields import EQUAL, holds, operator_of, parted, subschema
 from mediator.catalog.model import Relation
-from mediator.flow.batch import Rows
+from mediator.flow.batch import Rows, as_ids, taken
 from mediator.flow.events import Binding, Landing
-from mediator.state.coverage import BindSet, Coverage, Entry, Known
-from mediator.state.growable import Growable
+from mediator.state.coverage import FOREVER, BindSet, Coverage, Entry, Known
 from mediator.state.index import Index, Visible
-from mediator.state.keys import Keys, Part, keys_of
+from mediator.state.keys import NO_IDS, Keys, Part, keys_of
 from mediator.state.rowstore import RowStore
 from mediator.state.sorted import SortedRuns
 from mediator.store.news import News
@@ -28,6 +29,16 @@ Ids = NDArray[np.int32]
 _ROOM = 1 << 16
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """An EOT that was received: what it covers, and what came before it."""
+
+    bind_set: BindSet
+    bindings: Sequence[Binding]
+    entry: Entry
+    landings: Sequence[Landing]
+
+
 class SteM:
     def __init__(self, relation: Relation, news: News | None = None) -> None:
         self.relation = relation
@@ -35,12 +46,9 @@ class SteM:
         self.store = RowStore(relation.schema)
         self.coverage = Coverage(relation.schema)
         self.scanning = 0  # queries that a scan is bringing rows to
-        self._received: list[Landing | tuple[BindSet, Binding, Entry]] = []
+        self._received: list[Landing | _End] = []
         self._indexes: dict[tuple[str, ...], Index] = {}
         self._runs: dict[str, SortedRuns] = {}
-        # When each row was last sent, so that one that its site has dropped is not served as fresh. A bag's rows all
-        # come from one scan: nothing is kept for them.
-        self._sent: Growable[np.float64] = Growable(np.float64)
 
     def index(self, fields: tuple[str, ...]) -> Index:
         if fields not in self._indexes:
@@ -61,9 +69,11 @@ class SteM:
         self._received.append(landing)
         self._stir()
 
-    def promise(self, bind_set: BindSet, binding: Binding, entry: Entry) -> None:
-        """An EOT came for it: with what was received before, this is covered."""
-        self._received.append((bind_set, binding, entry))
+    def promise(
+        self, bind_set: BindSet, bindings: Sequence[Binding], entry: Entry, landings: Sequence[Landing]
+    ) -> None:
+        """An EOT came for it: with these landings, which were received before, this is covered."""
+        self._received.append(_End(bind_set, bindings, entry, landings))
         self._stir()
 
     def catch_up(self, now: float) -> None:
@@ -72,20 +82,17 @@ class SteM:
             if isinstance(received, Landing):
                 self.build(received, now)
             else:
-                self.coverage.note(*received)
-                if self._news is not None:
-                    bind_set, binding, entry = received
-                    self._news.ended(bind_set, binding, entry.at, entry.until)
+                self._note(received, now)
         self._received.clear()
 
     def build(self, landing: Landing, now: float) -> Rows:
         """Store what is not there yet; the ids of all the rows that landed. A second build of it changes nothing."""
         if landing.ids is None:
             landing.ids = (
-                self._merged(landing.rows, now) if self.relation.repeats else self.store.append(landing.rows)
+                self._merged(landing.rows) if self.relation.repeats else self.store.append(landing.rows)
             )
-            if self._news is not None:
-                self._news.came(landing.rows, now)
+            if self._news is not None and landing.kept:
+                self._news.came(landing.rows, now, landing.lookup)
         return landing.ids
 
     def news(self, now: float, offset: float) -> Group | None:
@@ -99,14 +106,16 @@ class SteM:
         """Take back what outlived an earlier process, its times moved by `offset`. For a SteM that is still empty."""
         for batch in kept.rows.to_batches():
             self.store.append(batch)
-        if self.relation.repeats:
-            self._sent.extend(kept.sent + offset)
-        longest = max(m.fresh_for for m in self.relation.methods)
+        methods = self.relation.methods
+        longest = max(m.fresh_for for m in methods)
+        # No site says "for ever": that was said before the site was believed.
+        unsaid = max(m.fresh_for if m.unsaid is None else m.unsaid for m in methods)
         for c in kept.covered:
             at = c.at + offset
             # No longer than what is declared now allows.
-            until = min(c.until + offset, at + longest)
-            self.coverage.note(c.bind_set, c.binding, Entry(Known.COMPLETE, at, until))
+            until = min(c.until + offset, at + (longest if c.until < FOREVER else unsaid))
+            brought = _compact(kept.brought.get(c.lookup, NO_IDS)) if self.relation.repeats else None
+            self.coverage.note(c.bind_set, c.binding, Entry(Known.COMPLETE, at, until, brought=brought))
 
     def covered(
         self, bind_set: BindSet, binding: Binding, now: float, max_age: float
@@ -116,26 +125,49 @@ class SteM:
         found = self.coverage.covering(bind_set, binding, now)
         return found if found and now - found[2].at <= max_age else None
 
-    def matching(self, bind_set: BindSet, bindings: Sequence[Binding], since: Sequence[float]) -> Rows:
-        """Ids of rows that have these values and were sent no earlier than `since`."""
+    def vouched(self, bind_set: BindSet, binding: Binding, entry: Entry) -> Rows:
+        """Ids of the rows that an entry of this binding vouches for: those that its own lookup brought."""
         if not bind_set:
-            if not self.relation.repeats:
-                return range(self.store.n)
-            sent = self._sent.used >= since[0]
-            return range(self.store.n) if sent.all() else np.flatnonzero(sent).astype(np.int32)
-        wanted = self._as_rows(bind_set, bindings)
-        keys = keys_of([Part(wanted.column(f).keyed(), range(len(bindings))) for f in bind_set])
-        at, rows = self._all_matches(keys, bind_set)
+            return range(self.store.n) if entry.brought is None else entry.brought
+        equal = [n for n, name in enumerate(bind_set) if operator_of(name) == EQUAL]
+        fields, values = tuple(bind_set[n] for n in equal), tuple(binding[n] for n in equal)
+        ids = self._having(fields, values, entry.brought)
+        for name, value in zip(bind_set, binding, strict=True):
+            field, operator = parted(name)
+            if operator != EQUAL and len(ids):
+                column = self.store.gather(field, ids)
+                met = holds(name, column, pa.scalar(value, column.type)).fill_null(False)
+                ids = taken(ids, np.flatnonzero(met.to_numpy(zero_copy_only=False)))
+        return ids
+
+    def _having(self, fields: tuple[str, ...], values: Binding, among: Rows | None) -> Rows:
+        """Ids of the rows that have these values."""
+        if not fields:
+            return range(self.store.n) if among is None else among
+        wanted = self._as_rows(fields, [values])
+        keys = keys_of([Part(wanted.column(f).keyed(), range(1)) for f in fields])
+        _, rows = self._all_matches(keys, fields)
+        rows = np.unique(rows)
+        return rows if among is None else rows[_contained(rows, among)]
+
+    def _note(self, end: _End, now: float) -> None:
+        entry, lookup = end.entry, end.landings[0].lookup if end.landings else 0
         if self.relation.repeats:
-            rows = rows[self._sent.data[rows] >= np.asarray(since)[at]]
-        return np.unique(rows)
+            ids = [as_ids(self.build(landing, now)) for landing in end.landings]
+            entry = replace(entry, brought=_compact(np.unique(np.concatenate(ids)) if ids else NO_IDS))
+        for binding in end.bindings:
+            known = self.coverage.get(end.bind_set, binding)
+            if known is None or known.at <= entry.at:  # else this is told late, by a query that was busy
+                self.coverage.note(end.bind_set, binding, entry)
+            if self._news is not None:
+                self._news.ended(end.bind_set, binding, entry.at, entry.until, lookup)
 
     def _stir(self) -> None:
         if self._news is not None:
             self._news.stirred()
 
     def _as_rows(self, bind_set: BindSet, bindings: Sequence[Binding]) -> RowStore:
-        schema = pa.schema([self.relation.schema.field(f) for f in bind_set])
+        schema = subschema(self.relation.schema, bind_set)
         arrays = [pa.array(list(c), f.type) for c, f in zip(zip(*bindings, strict=True), schema, strict=True)]
         store = RowStore(schema)
         store.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
@@ -152,7 +184,7 @@ class SteM:
             start, taken = found.next, found.taken
         return np.concatenate(at), np.concatenate(rows)
 
-    def _merged(self, rows: pa.RecordBatch, now: float) -> Ids:
+    def _merged(self, rows: pa.RecordBatch) -> Ids:
         """Set semantics: a row equal to a stored one in every column is that row."""
         fresh = RowStore(self.relation.schema)
         fresh.append(rows)
@@ -165,10 +197,26 @@ class SteM:
             firsts = _first_twins(fresh, missing)
             kept = np.unique(firsts)
             added = self.store.append(rows.take(pa.array(kept)))
-            self._sent.grow(self.store.n)
             stored[missing] = added.start + np.searchsorted(kept, firsts).astype(np.int32)
-        self._sent.data[stored] = now
         return stored
+
+
+def _compact(ids: Ids) -> Rows:
+    """Ids in ascending order, without keeping those that are a range."""
+    if len(ids) and int(ids[-1]) - int(ids[0]) + 1 == len(ids):
+        return range(int(ids[0]), int(ids[-1]) + 1)
+    return ids
+
+
+def _contained(ids: Ids, among: Rows) -> NDArray[np.bool_]:
+    """Which of the ids are among those, which are in ascending order."""
+    if isinstance(among, range):
+        return (ids >= among.start) & (ids < among.stop)
+    if not len(among):
+        return np.zeros(len(ids), np.bool_)
+    at = np.minimum(np.searchsorted(among, ids), len(among) - 1)
+    found: NDArray[np.bool_] = among[at] == ids
+    return found
 
 
 _WHOLE = "#whole row"

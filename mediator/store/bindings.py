@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from mediator.catalog.bindfields import subschema
 from mediator.catalog.model import BindSet
 from mediator.flow.events import Binding
 
@@ -16,8 +17,8 @@ def written(schema: pa.Schema, bind_set: BindSet, bindings: Sequence[Binding]) -
     if not bind_set or not bindings:
         return ["[]"] * len(bindings)
     columns = [
-        _texts(pa.array(list(values), schema.field(name).type))
-        for name, values in zip(bind_set, zip(*bindings, strict=True), strict=True)
+        _texts(pa.array(list(values), field.type))
+        for field, values in zip(subschema(schema, bind_set), zip(*bindings, strict=True), strict=True)
     ]
     return [json.dumps(texts, ensure_ascii=False) for texts in zip(*columns, strict=True)]
 
@@ -27,7 +28,8 @@ def read(schema: pa.Schema, bind_set: BindSet, texts: Sequence[str]) -> list[Bin
     if not bind_set or not texts:
         return [()] * len(texts)
     parts = zip(*map(json.loads, texts), strict=True)
-    columns = [_values(list(p), schema.field(f).type) for p, f in zip(parts, bind_set, strict=True)]
+    fields = subschema(schema, bind_set)
+    columns = [_values(list(p), f.type) for p, f in zip(parts, fields, strict=True)]
     return list(zip(*columns, strict=True))
 
 

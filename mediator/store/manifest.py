@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from itertools import groupby
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from mediator.store import bindings
 from mediator.store.records import Covered, Declared, Held, Segment
 
 FILE = "manifest.sqlite"
-_VERSION = 1
+_VERSION = 2
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS relation (
@@ -25,20 +27,30 @@ CREATE TABLE IF NOT EXISTS relation (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS segment (
     number INTEGER PRIMARY KEY, relation TEXT NOT NULL, rows INTEGER NOT NULL, size INTEGER NOT NULL,
-    latest REAL NOT NULL
+    latest REAL NOT NULL, lookup INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS coverage (
     relation TEXT NOT NULL, bind_set TEXT NOT NULL, binding TEXT NOT NULL, at REAL NOT NULL, until REAL NOT NULL,
+    lookup INTEGER NOT NULL,
     PRIMARY KEY (relation, bind_set, binding)
 ) WITHOUT ROWID;
 """
 
+_COVER = """
+INSERT INTO coverage VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
+SET at = excluded.at, until = excluded.until, lookup = excluded.lookup WHERE excluded.at >= at
+"""
+
+_log = logging.getLogger(__name__)
+
 
 class Manifest:
-    def __init__(self, folder: Path) -> None:
+    """`renew` is for who has the store to itself: what an earlier version of the mediator kept is discarded then."""
+
+    def __init__(self, folder: Path, renew: bool = False) -> None:
         self._db = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
         try:
-            self._prepare(folder)
+            self._prepare(folder, renew)
         except BaseException as error:
             self._db.close()
             if isinstance(error, sqlite3.DatabaseError):
@@ -71,24 +83,30 @@ class Manifest:
         )
 
     def name(self, segments: Iterable[Segment]) -> None:
-        found = [(s.number, s.relation, s.rows, s.size, s.latest) for s in segments]
-        self._db.executemany("INSERT INTO segment VALUES (?, ?, ?, ?, ?)", found)
+        found = [astuple(s) for s in segments]
+        self._db.executemany("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?)", found)
 
     def unname(self, segments: Iterable[Segment]) -> None:
         self._db.executemany("DELETE FROM segment WHERE number = ?", [(s.number,) for s in segments])
 
     def cover(self, declared: Declared, covered: Sequence[Covered]) -> None:
-        """Note these ends; a later one of the same binding takes the place of an earlier."""
+        """Note these ends; of the same binding that which was asked last stays."""
         for bind_set, some in groupby(covered, key=lambda c: c.bind_set):
             same = list(some)
             texts = bindings.written(declared.schema, bind_set, [c.binding for c in same])
             self._db.executemany(
-                "INSERT OR REPLACE INTO coverage VALUES (?, ?, ?, ?, ?)",
+                _COVER,
                 [
-                    (declared.name, json.dumps(bind_set), text, c.at, c.until)
+                    (declared.name, json.dumps(bind_set), text, c.at, c.until, c.lookup)
                     for text, c in zip(texts, same, strict=True)
                 ],
             )
+
+    def scanned(self, name: str) -> tuple[float, int] | None:
+        """When the scan that covers the relation was asked, and its number."""
+        query = "SELECT at, lookup FROM coverage WHERE relation = ? AND bind_set = '[]'"
+        found: tuple[float, int] | None = self._db.execute(query, (name,)).fetchone()
+        return found
 
     def uncover(self, name: str, until: float) -> int:
         """Forget what was asked no later than this; how many entries that were."""
@@ -118,6 +136,12 @@ class Manifest:
         (found,) = self._db.execute(query).fetchone()
         return float("-inf") if found is None else float(found)
 
+    def numbered(self) -> int:
+        """The highest number of a lookup that is noted anywhere."""
+        query = "SELECT max(n) FROM (SELECT max(lookup) AS n FROM coverage UNION ALL SELECT max(lookup) FROM segment)"
+        (found,) = self._db.execute(query).fetchone()
+        return int(found or 0)
+
     def names(self) -> list[str]:
         return [name for (name,) in self._db.execute("SELECT name FROM relation ORDER BY name")]
 
@@ -136,20 +160,36 @@ class Manifest:
         self._db.close()
 
     def _covered(self, declared: Declared) -> list[Covered]:
-        query = "SELECT bind_set, binding, at, until FROM coverage WHERE relation = ? ORDER BY bind_set"
+        query = (
+            "SELECT bind_set, binding, at, until, lookup FROM coverage WHERE relation = ? ORDER BY bind_set"
+        )
         covered: list[Covered] = []
         for written, some in groupby(self._db.execute(query, (declared.name,)), key=lambda row: row[0]):
             same, bind_set = list(some), _bind_set(written)
             values = bindings.read(declared.schema, bind_set, [row[1] for row in same])
-            covered += [Covered(bind_set, v, row[2], row[3]) for v, row in zip(values, same, strict=True)]
+            covered += [Covered(bind_set, v, *row[2:]) for v, row in zip(values, same, strict=True)]
         return covered
 
-    def _prepare(self, folder: Path) -> None:
+    def _prepare(self, folder: Path, renew: bool) -> None:
         self._db.execute("PRAGMA busy_timeout = 10000")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version == _VERSION:
             self._db.execute("PRAGMA synchronous = FULL")
             return
+        if renew and 0 < version < _VERSION:
+            _log.warning(
+                "What %s kept is discarded: an earlier version of the mediator wrote it (format %d, not %d)",
+                folder,
+                version,
+                _VERSION,
+            )
+            self._write_anew()
+            return
+        if 0 < version < _VERSION:
+            raise StoreError(
+                f"{folder} was written by an earlier version of the mediator (format {version}, not {_VERSION}): "
+                "what it kept is discarded when it is used next"
+            )
         if version:
             raise StoreError(
                 f"{folder} was written by another version of the mediator (format {version}, not {_VERSION}): "
@@ -158,8 +198,12 @@ class Manifest:
         if self._db.execute("SELECT count(*) FROM sqlite_master").fetchone() != (0,):
             raise StoreError(f"{folder / FILE} is a database of something else: name another folder")
         self._db.execute("PRAGMA journal_mode = WAL")
+        self._write_anew()
+
+    def _write_anew(self) -> None:
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
+        gone = "".join(f"DROP TABLE IF EXISTS {table};" for table in ("relation", "segment", "coverage"))
+        self._db.executescript(f"BEGIN IMMEDIATE; {gone} {_TABLES} PRAGMA user_version = {_VERSION}; COMMIT;")
 
 
 def _bind_set(written: str) -> BindSet:

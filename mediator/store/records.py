@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,26 +13,31 @@ from numpy.typing import NDArray
 from mediator.catalog.model import BindSet, Relation
 from mediator.flow.events import Binding
 
-# Beside a relation's own fields: when each row was sent. No field can have this name.
-SENT = "#sent"
+# Beside a relation's own fields, unless it is a bag: the numbers of the lookups that brought each row. No field can
+# have this name.
+LOOKUPS = "#lookups"
+LISTED = pa.list_(pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Rows, and when their site sent them."""
+    """Rows, when their site sent them, and what brought them."""
 
     rows: pa.RecordBatch
     at: float
+    lookup: int
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """A binding whose rows have all been sent: when it was asked, and until when that may be relied on."""
+    """A binding whose rows have all been sent: when it was asked, until when that may be relied on, and the number of
+    what brought them: 0 where there are none."""
 
     bind_set: BindSet
     binding: Binding
     at: float
     until: float
+    lookup: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What the store gives back of a relation: distinct rows, unless it is a bag, and fresh coverage."""
+    """What the store gives back of a relation: distinct rows, unless it is a bag, and fresh coverage.
+
+    `brought` says which of the rows, in ascending order, came of each lookup; nothing of a bag.
+    """
 
     rows: pa.Table
-    sent: NDArray[np.float64]
+    brought: Mapping[int, NDArray[np.int32]]
     covered: Sequence[Covered]
 
 
@@ -68,6 +76,11 @@ class Declared:
         return cls(relation.name, relation.schema, relation.key, relation.repeats)
 
     @property
+    def stored(self) -> pa.Schema:
+        """Of the rows as they lie in segments."""
+        return self.schema.append(pa.field(LOOKUPS, LISTED)) if self.repeats else self.schema
+
+    @property
     def fingerprint(self) -> str:
         """Equal for equal declarations, and readable."""
         fields = [[f.name, str(f.type)] for f in self.schema]
@@ -83,6 +96,7 @@ class Segment:
     rows: int
     size: int  # bytes
     latest: float  # when the last of its rows was sent
+    lookup: int  # the highest number of what brought them
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mediator.errors import StoreError
-from mediator.store.records import SENT, Segment
+from mediator.store.records import Segment
 
 _ENDING = ".arrow"
 _UNFINISHED = ".unfinished"
@@ -32,8 +31,8 @@ class Segments:
             path.unlink()
         return len(unnamed)
 
-    def write(self, relation: str, rows: pa.Table) -> Segment:
-        """At least one row."""
+    def write(self, relation: str, rows: pa.Table, latest: float, lookup: int) -> Segment:
+        """At least one row; the last was sent at `latest`, and the last lookup that brought any has this number."""
         number, self._next = self._next, self._next + 1
         path = self._path(number)
         unfinished = path.with_suffix(_UNFINISHED)
@@ -45,7 +44,7 @@ class Segments:
             size = file.tell()
         os.replace(unfinished, path)
         _settle(self._folder)
-        return Segment(number, relation, rows.num_rows, size, pc.max(rows.column(SENT)).as_py())
+        return Segment(number, relation, rows.num_rows, size, latest, lookup)
 
     def read(self, segment: Segment) -> pa.Table:
         """All its rows, or a `StoreError`."""

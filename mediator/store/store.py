@@ -13,15 +13,16 @@ from typing import Self
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mediator.catalog.model import Relation
 from mediator.errors import StoreError
-from mediator.store.claims import claimed
-from mediator.store.distinct import distinct
+from mediator.store.claims import claimed, newest
+from mediator.store.distinct import brought, distinct
 from mediator.store.lock import FILE as LOCK
 from mediator.store.lock import Lock
 from mediator.store.manifest import FILE, Manifest
-from mediator.store.records import SENT, Declared, Group, Held, Kept, Segment, Sent
+from mediator.store.records import LISTED, LOOKUPS, Covered, Declared, Group, Held, Kept, Segment, Sent
 from mediator.store.segments import Segments
 
 # So many segments of about one size become one, of the next size.
@@ -35,7 +36,7 @@ class Store:
         _prepare(folder)
         self._lock = Lock(folder)
         try:
-            self._manifest = Manifest(folder)
+            self._manifest = Manifest(folder, renew=True)
             try:
                 self._segments = Segments(folder / _SEGMENTS)
                 self.swept = self._segments.sweep(self._manifest.numbers())
@@ -48,6 +49,8 @@ class Store:
         # Of bags whose scan goes on: rows that nothing names until it has ended; and which SteM the named ones are of.
         self._scanned: dict[str, tuple[int, list[Segment]]] = {}
         self._named: dict[str, int] = {}
+        # Scans of a relation in whose place others have come since this was opened: no end will name them again.
+        self._outdone: dict[str, set[int]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +65,11 @@ class Store:
     def newest(self) -> float:
         """The latest time that is noted in it; minus infinity where there is none."""
         return self._manifest.newest()
+
+    @property
+    def numbered(self) -> int:
+        """The highest number that a lookup has in it."""
+        return self._manifest.numbered()
 
     def append(self, groups: Sequence[Group]) -> None:
         """When it returns, all of this outlives the process and the machine."""
@@ -89,14 +97,13 @@ class Store:
             return None
         rows = self._rows(held.declared, held.segments)
         if relation.repeats:
-            since = min(c.at for c in covered)
-            rows = distinct(rows.filter(pa.array(rows.column(SENT).to_numpy() >= since)))
+            rows = distinct(rows, {c.lookup for c in covered})
             if 2 * len(rows) < held.rows:
                 with self._manifest.writing():
                     self._manifest.drop_expired(relation.name, now)
                 self._replace(relation.name, held.segments, rows)
-        sent = rows.column(SENT).to_numpy().astype(np.float64)
-        return Kept(rows.drop_columns([SENT]), sent, covered)
+            return Kept(rows.drop_columns([LOOKUPS]), _by_lookup(rows), covered)
+        return Kept(rows, {}, covered)
 
     def suits(self, relation: Relation) -> bool:
         """Whether what is kept of a relation, if anything, was declared as it is now."""
@@ -130,23 +137,25 @@ class Store:
             self.discard(name)
             return entries, before.rows
         rows = self._rows(held.declared, held.segments)
-        left = claimed(held.declared, rows, held.covered)
-        self._replace(name, held.segments, distinct(left) if held.declared.repeats else left)
+        if held.declared.repeats:
+            rows = claimed(held.declared, distinct(rows), held.covered)
+        self._replace(name, held.segments, rows)
         return entries, before.rows - self.held(name).rows
 
     def table(self, name: str, now: float) -> pa.Table:
-        """The rows of a relation that fresh coverage vouches for."""
+        """The rows of a relation that fresh coverage vouches for: of each what was heard of it last."""
         held = self.held(name)
-        rows = self._rows(held.declared, held.segments)
-        if held.declared.repeats:
-            rows = distinct(rows)
-        return claimed(held.declared, rows, held.fresh(now)).drop_columns([SENT])
+        return fresh_rows(self.folder, held, held.fresh(now))
 
     def _written(self, group: Group) -> list[Segment]:
-        batches = [_timed(sent) for sent in group.rows if sent.rows.num_rows]
-        if not batches:
+        some = [sent for sent in group.rows if sent.rows.num_rows]
+        if not some:
             return []
-        return [self._segments.write(group.relation.name, pa.Table.from_batches(batches))]
+        rows = pa.Table.from_batches([s.rows for s in some])
+        if group.relation.repeats:
+            rows = _numbered(rows, some)
+        latest, lookup = max(s.at for s in some), max(s.lookup for s in some)
+        return [self._segments.write(group.relation.name, rows, latest, lookup)]
 
     def _note(self, group: Group, segments: list[Segment]) -> list[Segment]:
         """Say in the manifest what is there now; the segments that are of no use any more."""
@@ -166,7 +175,11 @@ class Store:
             self._named[declared.name] = group.stem
         self._manifest.declare(declared)
         self._manifest.name(segments)
+        before = self._manifest.scanned(declared.name)
         self._manifest.cover(declared, group.covered)
+        after = self._manifest.scanned(declared.name)
+        if declared.repeats and before and after and before[0] < after[0]:
+            self._outdone.setdefault(declared.name, set()).add(before[1])
         return gone
 
     def _merge(self, name: str) -> None:
@@ -177,23 +190,27 @@ class Store:
             if len(segments) >= _FEW:
                 declared = self.held(name).declared
                 rows = self._rows(declared, segments)
-                self._replace(name, segments, distinct(rows) if declared.repeats else rows)
+                if declared.repeats:
+                    rows = distinct(rows, but=self._outdone.get(name, ()))
+                self._replace(name, segments, rows)
 
     def _replace(self, name: str, segments: Sequence[Segment], rows: pa.Table) -> None:
-        merged = [self._segments.write(name, rows)] if len(rows) else []
+        merged: list[Segment] = []
+        if len(rows):
+            latest, lookup = max(s.latest for s in segments), max(s.lookup for s in segments)
+            merged = [self._segments.write(name, rows, latest, lookup)]
         with self._manifest.writing():
             self._manifest.unname(segments)
             self._manifest.name(merged)
         self._segments.remove(segments)
 
     def _rows(self, declared: Declared, segments: Sequence[Segment]) -> pa.Table:
-        schema = declared.schema.append(pa.field(SENT, pa.float64()))
-        return pa.concat_tables([schema.empty_table(), *(self._segments.read(s) for s in segments)])
+        return _read(self._segments, declared, segments)
 
 
 def look(folder: Path) -> list[Held]:
     """What a store holds, without opening it: also while another process writes it."""
-    _must_be_store(folder)
+    must_be_store(folder)
     manifest = Manifest(folder)
     try:
         return [_found(folder, manifest, name) for name in manifest.names()]
@@ -203,7 +220,7 @@ def look(folder: Path) -> list[Held]:
 
 def look_at(folder: Path, name: str) -> Held:
     """What a store holds of one relation."""
-    _must_be_store(folder)
+    must_be_store(folder)
     manifest = Manifest(folder)
     try:
         return _found(folder, manifest, name)
@@ -211,9 +228,18 @@ def look_at(folder: Path, name: str) -> Held:
         manifest.close()
 
 
+def fresh_rows(folder: Path, held: Held, covered: Sequence[Covered]) -> pa.Table:
+    """The rows that these entries vouch for; where several cover a row, the one that was asked last. A `StoreError`
+    where another process has just replaced their segments."""
+    rows = _read(Segments(folder / _SEGMENTS), held.declared, held.segments)
+    if not held.declared.repeats:
+        return rows
+    return newest(held.declared, distinct(rows), covered).drop_columns([LOOKUPS])
+
+
 def existing(folder: Path) -> Store:
     """A store that is there already."""
-    _must_be_store(folder)
+    must_be_store(folder)
     return Store(folder)
 
 
@@ -225,10 +251,24 @@ def _found(folder: Path, manifest: Manifest, name: str) -> Held:
     return held
 
 
-def _timed(sent: Sent) -> pa.RecordBatch:
-    times = pa.array(np.full(sent.rows.num_rows, sent.at))
-    schema = sent.rows.schema.append(pa.field(SENT, pa.float64()))
-    return pa.RecordBatch.from_arrays([*sent.rows.columns, times], schema=schema)
+def _read(segments: Segments, declared: Declared, chosen: Sequence[Segment]) -> pa.Table:
+    return pa.concat_tables([declared.stored.empty_table(), *(segments.read(s) for s in chosen)])
+
+
+def _numbered(rows: pa.Table, sent: Sequence[Sent]) -> pa.Table:
+    """These rows, each with the one lookup that brought it here."""
+    numbers = np.repeat([s.lookup for s in sent], [s.rows.num_rows for s in sent])
+    lookups = pa.ListArray.from_arrays(np.arange(len(rows) + 1, dtype=np.int32), numbers)
+    return rows.combine_chunks().append_column(pa.field(LOOKUPS, LISTED), lookups)
+
+
+def _by_lookup(rows: pa.Table) -> dict[int, NDArray[np.int32]]:
+    """The places of the rows that each lookup brought."""
+    at, lookups = brought(rows)
+    order = np.argsort(lookups, kind="stable")
+    named, starts = np.unique(lookups[order], return_index=True)
+    parts = np.split(at[order].astype(np.int32), starts[1:])
+    return dict(zip(named.tolist(), parts, strict=False))
 
 
 def _prepare(folder: Path) -> None:
@@ -251,6 +291,6 @@ def _new(folder: Path) -> bool:
     return not others and not (segments.is_dir() and any(segments.iterdir()))
 
 
-def _must_be_store(folder: Path) -> None:
+def must_be_store(folder: Path) -> None:
     if not (folder / FILE).is_file():
         raise StoreError(f"{folder} is no store: `mediator query --store {folder}` makes one")

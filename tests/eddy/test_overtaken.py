@@ -53,7 +53,7 @@ class Query:
         self.turn()
 
     def end(self, ask: int, *bindings: tuple[object, ...]) -> None:
-        self.stages.admit(Exhausted(ask, bindings or SEED))
+        self.stages.admit(Exhausted(ask, bindings or SEED, landings=()))
         self.turn()
 
     def turn(self) -> None:

@@ -25,15 +25,18 @@ class Query:
     def __init__(self, house: House) -> None:
         query = understand(SQL, CATALOG)
         self.stages = Stages(query, verdicts_of(query, CATALOG), house, Settings())
+        self.landings: dict[int, list[Landing]] = {}
         (self.scan,) = (c.number for c in self.stages.start().commands if isinstance(c, Ask))
 
     def land(self, ask: int, names: tuple[str, str], *rows: tuple[int, int]) -> Work:
         columns = [pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)]
-        self.stages.admit(Arrived(ask, Landing(pa.RecordBatch.from_arrays(columns, names=list(names)))))
+        landing = Landing(pa.RecordBatch.from_arrays(columns, names=list(names)))
+        self.landings.setdefault(ask, []).append(landing)
+        self.stages.admit(Arrived(ask, landing))
         return self.turned()
 
     def end(self, ask: int, *bindings: Binding) -> Work:
-        self.stages.admit(Exhausted(ask, bindings))
+        self.stages.admit(Exhausted(ask, bindings, landings=self.landings.get(ask, ())))
         return self.turned()
 
     def turned(self) -> Work:

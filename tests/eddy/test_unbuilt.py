@@ -17,6 +17,7 @@ from mediator.stages import Stages, Work
 
 AT = (Mirror("site", ""),)
 SCAN = AccessMethod("scan", "scan", AT, None)
+OF_NOBODY = AccessMethod("scan", "scan", (), None)  # of a relation that no other query can share
 BY_KEY = AccessMethod("by_key", "index", AT, None, required=("key",))
 JOIN = "select huge.n, small.v from huge join small on huge.key = small.key"
 
@@ -30,8 +31,9 @@ class Query:
         kept: int = 2,
         house: House | None = None,
         methods: tuple[AccessMethod, ...] = (SCAN,),
+        scan: AccessMethod = SCAN,
     ) -> None:
-        huge = Relation("huge", (Field("n", pa.int64()), Field("key", pa.int64())), (SCAN,))
+        huge = Relation("huge", (Field("n", pa.int64()), Field("key", pa.int64())), (scan,))
         small = Relation("small", (Field("key", pa.int64()), Field("v", pa.int64())), methods)
         catalog = Catalog({"huge": huge, "small": small}, {"site": Source("site")})
         query = understand(sql, catalog)
@@ -57,7 +59,7 @@ class Query:
         self.turn()
 
     def end(self, relation: str) -> None:
-        self.stages.admit(Exhausted(self.asks[relation], SEED))
+        self.stages.admit(Exhausted(self.asks[relation], SEED, landings=()))
         self.turn()
 
     def turn(self) -> None:
@@ -86,6 +88,50 @@ def test_rows_beyond_the_limit_are_stored_nowhere_and_found_all_the_same() -> No
     assert len(query.answers) == 6
     assert query.stages.finished
     assert query.stored("huge") == 2
+
+
+def test_what_comes_first_is_put_off_and_not_built_when_it_turns_out_to_be_huge() -> None:
+    query = Query(scan=OF_NOBODY, methods=(OF_NOBODY,))
+    rows = [(n, n % 7) for n in range(50_000)]
+    for _ in range(4):
+        query.land("huge", *rows)
+    assert query.stages.idle
+    assert query.stored("huge") == 0
+    query.land("small", (3, 30))
+    assert query.stored("huge") == 0
+    assert len(query.answers) == 4 * sum(key == 3 for _, key in rows)
+    query.land("small", (3, 31))
+    assert len(query.answers) == 8 * sum(key == 3 for _, key in rows)
+    query.end("huge")
+    query.end("small")
+    assert query.stages.finished
+
+
+def test_what_comes_first_is_built_when_it_is_no_larger_than_the_others() -> None:
+    query = Query(scan=OF_NOBODY, methods=(OF_NOBODY,))
+    query.land("huge", (1, 10), (2, 20))
+    assert query.stored("huge") == 0
+    query.land("small", (10, 100))
+    assert query.stored("huge") == 2
+    assert query.answers == [(1, 100)]
+
+
+def test_what_was_put_off_goes_before_its_end() -> None:
+    query = Query(scan=OF_NOBODY, methods=(OF_NOBODY,))
+    query.land("huge", (1, 10), (2, 20))
+    query.end("huge")
+    assert not query.stages.finished
+    query.land("small", (10, 100), (20, 200))
+    query.end("small")
+    assert sorted(query.answers) == [(1, 100), (2, 200)]
+    assert query.stages.finished
+
+
+def test_what_was_put_off_has_come_as_the_report_sees_it() -> None:
+    query = Query(scan=OF_NOBODY, methods=(OF_NOBODY,))
+    query.land("huge", (1, 10), (2, 20))
+    query.stages.stop("enough")
+    assert {r.relation: r.rows for r in query.stages.report().relations} == {"huge": 2, "small": 0}
 
 
 def test_the_report_counts_them() -> None:

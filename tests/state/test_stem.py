@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pytest
 
@@ -67,8 +69,9 @@ INDEX_ON_A = AccessMethod("index", "index", (MIRROR,), None, required=("a",))
 
 def test_what_came_is_stored_before_its_end_counts() -> None:
     stem = SteM(_relation(INDEX))
-    stem.receive(_landing((1, "a")))
-    stem.promise(("k",), (1,), Entry(Known.COMPLETE))
+    landing = _landing((1, "a"))
+    stem.receive(landing)
+    stem.promise(("k",), [(1,)], Entry(Known.COMPLETE), [landing])
     assert stem.store.n == 0
     assert stem.covered(("k",), (1,), 0.0, float("inf")) is not None
     assert stem.store.n == 1
@@ -83,6 +86,12 @@ def test_a_lookup_is_covered_by_one_that_binds_less() -> None:
     assert coverage.covering(("k",), (1,), 10.1) is None
     coverage.note((), (), Entry(Known.COMPLETE))
     assert coverage.covering(("v",), ("a",), 5.0) == ((), (), Entry(Known.COMPLETE))
+    assert coverage.covering(("k",), (1,), 5.0) == (("k",), (1,), Entry(Known.COMPLETE, 3.0, 10.0)), (
+        "the newest"
+    )
+    assert coverage.covering(("k",), (1,), 10.1) == ((), (), Entry(Known.COMPLETE)), (
+        "the newest that is fresh"
+    )
     assert coverage.whole
 
 
@@ -106,13 +115,84 @@ def test_states_are_found_for_many_keys_at_once() -> None:
     assert coverage.states(("v",), keys).tolist() == [0, 0, 0, 0, 0]
 
 
+def _answered(
+    stem: SteM,
+    bind_set: tuple[str, ...],
+    *bindings: tuple[object, ...],
+    at: float,
+    landings: Sequence[Landing],
+) -> None:
+    for landing in landings:
+        stem.receive(landing)
+    stem.promise(bind_set, bindings, Entry(Known.COMPLETE, at), landings)
+
+
+def _served(
+    stem: SteM, bind_set: tuple[str, ...], binding: tuple[object, ...], max_age: float = 1000.0
+) -> list[tuple[object, ...]]:
+    found = stem.covered(bind_set, binding, 200.0, max_age)
+    assert found is not None
+    return sorted(_stored(stem)[row] for row in stem.vouched(*found))
+
+
 @pytest.mark.parametrize("key", [(), ("k",)])
 def test_a_row_that_its_site_dropped_is_not_served_as_fresh(key: tuple[str, ...]) -> None:
     stem = SteM(_relation(INDEX, key=key))
-    stem.build(_landing((1, "old"), (2, "kept")), 0.0)
-    stem.build(_landing((2, "kept"), (1, "new")), 10.0)
-    rows = stem.matching(("k",), [(1,), (2,)], [10.0, 10.0])
-    assert [_stored(stem)[r] for r in rows] == [(2, "kept"), (1, "new")]
+    _answered(stem, ("k",), (1,), (2,), at=0.0, landings=[_landing((1, "old"), (2, "kept"))])
+    _answered(stem, ("k",), (1,), (2,), at=10.0, landings=[_landing((2, "kept"), (1, "new"))])
+    assert _served(stem, ("k",), (1,)) == [(1, "new")]
+    assert _served(stem, ("k",), (2,)) == [(2, "kept")]
+
+
+@pytest.mark.parametrize("key", [(), ("k",)])
+def test_a_row_that_came_after_an_end_is_none_of_its_rows(key: tuple[str, ...]) -> None:
+    """The newest lookup answers where there is one; the older scan as it was, and no mixture of both."""
+    stem = SteM(_relation(SCAN, INDEX, key=key))
+    _answered(stem, (), (), at=0.0, landings=[_landing((1, "a")), _landing((2, "b"))])
+    _answered(stem, ("k",), (1,), at=100.0, landings=[_landing((1, "z"))])
+    assert _served(stem, (), ()) == [(1, "a"), (2, "b")]
+    assert _served(stem, ("k",), (1,)) == [(1, "z")]
+    assert _served(stem, ("k",), (2,)) == [(1, "a"), (2, "b")], "the scan answers, with all that it brought"
+
+
+def test_a_row_that_went_away_and_came_back_is_not_of_the_lookup_that_missed_it() -> None:
+    stem = SteM(_relation(SCAN, INDEX))
+    _answered(stem, ("k",), (1,), at=0.0, landings=[_landing((1, "a"))])
+    _answered(stem, (), (), at=10.0, landings=[_landing((1, "z"))])
+    _answered(stem, ("k",), (1,), at=20.0, landings=[_landing((1, "a"))])
+    assert _served(stem, (), ()) == [(1, "z")]
+    assert _served(stem, ("k",), (1,)) == [(1, "a")]
+
+
+def test_lookups_under_way_at_the_same_time_do_not_lend_each_other_rows() -> None:
+    stem, early = SteM(_relation(SCAN, INDEX)), _landing((1, "a"))
+    stem.receive(early)
+    _answered(stem, ("k",), (1,), at=5.0, landings=[_landing((1, "z"))])
+    _answered(stem, (), (), at=0.0, landings=[early, _landing((2, "b"))])
+    assert _served(stem, (), ()) == [(1, "a"), (2, "b")]
+    assert _served(stem, ("k",), (1,)) == [(1, "z")]
+
+
+def test_an_end_that_is_told_late_does_not_take_the_place_of_a_newer_one() -> None:
+    stem, late = SteM(_relation(INDEX)), _landing((1, "old"))
+    _answered(stem, ("k",), (1,), at=0.0, landings=[late])
+    _answered(stem, ("k",), (1,), at=10.0, landings=[_landing((1, "new"))])
+    _answered(stem, ("k",), (1,), at=0.0, landings=[late])
+    assert _served(stem, ("k",), (1,)) == [(1, "new")]
+
+
+def test_a_lookup_without_rows_vouches_for_none() -> None:
+    stem = SteM(_relation(SCAN, INDEX))
+    _answered(stem, (), (), at=0.0, landings=[_landing((1, "a"))])
+    _answered(stem, ("k",), (1,), at=10.0, landings=[])
+    assert _served(stem, ("k",), (1,)) == []
+
+
+def test_of_rows_beyond_what_was_asked_only_those_that_match_are_vouched_for() -> None:
+    stem = SteM(_relation(INDEX))
+    _answered(stem, ("k",), (1,), (3,), at=0.0, landings=[_landing((3, "c"), (1, "a"), (2, "b"), (1, "a"))])
+    assert _served(stem, ("k",), (1,)) == [(1, "a")]
+    assert _served(stem, ("k",), (3,)) == [(3, "c")]
 
 
 def test_a_view_keeps_the_first_version_of_a_row_and_another_view_the_newer() -> None:

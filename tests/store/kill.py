@@ -33,6 +33,7 @@ import pyarrow as pa
 from fixtures import Behaviour, Uniform, Web, book_trade_web, virtual
 from mediator.clock import wall
 from mediator.errors import StoreError
+from mediator.flow.batch import Rows
 from mediator.state.stem import SteM
 from mediator.store.records import Covered
 from mediator.store.store import Store
@@ -186,13 +187,19 @@ def check(folder: Path, acknowledged: set[Entry], web: Web, tale: Tale) -> None:
 
 
 def _compare(stem: SteM, entry: Covered, table: pa.Table, tale: Tale) -> int:
-    found = stem.store.rows(stem.matching(entry.bind_set, [entry.binding], [entry.at]))
+    found = stem.store.rows(_vouched(stem, entry))
     wanted = dict(zip(entry.bind_set, entry.binding, strict=True))
     true = [r for r in table.to_pylist() if all(r[f] == v for f, v in wanted.items())]
     if Counter(map(_text, found.to_pylist())) != Counter(map(_text, true)):
         where = f"{stem.relation.name} {wanted or 'as a whole'}"
         tale.faults.append(f"{where}: {len(found)} rows instead of {len(true)}, or others")
     return len(found)
+
+
+def _vouched(stem: SteM, entry: Covered) -> Rows:
+    known = stem.coverage.get(entry.bind_set, entry.binding)
+    assert known is not None
+    return stem.vouched(entry.bind_set, entry.binding, known)
 
 
 def _text(row: dict[str, object]) -> str:

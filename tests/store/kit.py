@@ -26,6 +26,7 @@ BAG = Relation("scanned", FIELDS, (SCAN,))
 NOON = 1_800_000_000.0
 EVER = float("inf")
 _STEMS = count(1_000_000)
+_LOOKUPS = count(1)
 
 Row = tuple[object, ...]
 
@@ -40,20 +41,21 @@ class Wall:
         return self.now
 
 
-def sent(relation: Relation, at: float, *rows: Row) -> Sent:
+def sent(relation: Relation, at: float, *rows: Row, lookup: int = 1) -> Sent:
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(relation.fields)
     arrays = [pa.array(list(c), f.type) for c, f in zip(columns, relation.schema, strict=True)]
-    return Sent(pa.RecordBatch.from_arrays(arrays, schema=relation.schema), at)
+    return Sent(pa.RecordBatch.from_arrays(arrays, schema=relation.schema), at, lookup)
 
 
 def looked_up(k: int, *values: str, at: float = NOON, until: float = EVER) -> Group:
     """The answer of one lookup, which was asked a second before its rows came."""
-    rows = [sent(SET, at + 1, *((k, v) for v in values))] if values else []
-    return Group(SET, 0, rows, [Covered(("k",), (k,), at, until)])
+    lookup = next(_LOOKUPS)
+    rows = [sent(SET, at + 1, *((k, v) for v in values), lookup=lookup)] if values else []
+    return Group(SET, 0, rows, [Covered(("k",), (k,), at, until, lookup)])
 
 
 def scanned(*rows: Row, stem: int | None = None, at: float = NOON, ended: bool = True) -> Group:
-    whole = [Covered((), (), at, EVER)] if ended else []
+    whole = [Covered((), (), at, EVER, 1)] if ended else []
     return Group(BAG, next(_STEMS) if stem is None else stem, [sent(BAG, at + 1, *rows)], whole)
 
 

@@ -21,19 +21,21 @@ from tests.store.kit import BAG, NOON, SET, Row, keeping, sent
 
 
 def _landing(*rows: Row) -> Landing:
-    return Landing(sent(SET, 0.0, *rows).rows)
+    landing = Landing(sent(SET, 0.0, *rows).rows)
+    landing.lookup = 3
+    return landing
 
 
 def test_an_end_is_taken_with_the_rows_that_came_before_it() -> None:
     calls: list[int] = []
-    stem = SteM(SET, News(SET, lambda: calls.append(1)))
-    stem.receive(_landing((1, "a")))
-    stem.promise(("k",), (1,), Entry(Known.COMPLETE, 2.0, 60.0))
+    stem, landing = SteM(SET, News(SET, lambda: calls.append(1), 100)), _landing((1, "a"))
+    stem.receive(landing)
+    stem.promise(("k",), [(1,)], Entry(Known.COMPLETE, 2.0, 60.0), [landing])
     assert calls
     group = stem.news(3.0, NOON)
     assert group is not None
-    assert [(s.rows.num_rows, s.at) for s in group.rows] == [(1, NOON + 3)]
-    assert group.covered == [Covered(("k",), (1,), NOON + 2, NOON + 60)]
+    assert [(s.rows.num_rows, s.at, s.lookup) for s in group.rows] == [(1, NOON + 3, 103)]
+    assert group.covered == [Covered(("k",), (1,), NOON + 2, NOON + 60, 103)]
     assert stem.news(4.0, NOON) is None
 
 
@@ -57,8 +59,9 @@ def test_a_stem_without_a_store_has_no_news() -> None:
 def test_a_restored_stem_answers_from_what_was_kept(tmp_path: Path, relation: Relation) -> None:
     bind_set, binding = (("k",), (1,)) if relation is SET else ((), ())
     stem = SteM(relation, News(relation, lambda: None))
-    stem.receive(Landing(sent(relation, 0.0, (1, "a"), (1, "b")).rows))
-    stem.promise(bind_set, binding, Entry(Known.COMPLETE, 0.0))
+    landing = _landing((1, "a"), (1, "b"))
+    stem.receive(landing)
+    stem.promise(bind_set, [binding], Entry(Known.COMPLETE, 0.0), [landing])
     group = stem.news(1.0, NOON)
     assert group is not None
     with Store(tmp_path) as store:
@@ -69,7 +72,7 @@ def test_a_restored_stem_answers_from_what_was_kept(tmp_path: Path, relation: Re
     again.restore(kept, -NOON)
     found = again.covered(bind_set, binding, 10.0, 10.0)
     assert found is not None
-    assert len(again.matching(bind_set, [binding], [found[2].at])) == 2
+    assert len(again.vouched(*found)) == 2
     assert again.covered(bind_set, binding, 10.0, 9.0) is None
 
 

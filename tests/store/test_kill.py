@@ -35,7 +35,7 @@ def test_the_check_finds_coverage_that_the_rows_do_not_bear_out(tmp_path: Path, 
     values = [tuple(r.values()) for r in web.tables["authors"].to_pylist() if r["id"] == 1001]
     values += [(1001, "Nobody", 1900, "Nowhere")]
     with Store(tmp_path) as store:
-        covered = [Covered(("id",), (1001,), now, float("inf"))]
+        covered = [Covered(("id",), (1001,), now, float("inf"), 1)]
         store.append([Group(authors, 0, [sent(authors, now, *values[:rows])] if rows else [], covered)])
     tale = Tale(0, "")
     check(tmp_path, set(), web, tale)

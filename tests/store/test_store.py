@@ -13,14 +13,16 @@ import pytest
 
 from mediator.catalog.model import Field
 from mediator.errors import StoreError
+from mediator.store.distinct import distinct
 from mediator.store.manifest import FILE, Manifest
-from mediator.store.records import Covered, Group
-from mediator.store.store import Store, existing, look
+from mediator.store.records import LISTED, LOOKUPS, Covered, Group
+from mediator.store.store import Store, existing, fresh_rows, look
 from tests.store.kit import (
     BAG,
     EVER,
     NOON,
     SET,
+    Row,
     covered,
     files,
     listed,
@@ -49,17 +51,23 @@ def test_nothing_is_given_back_of_what_was_never_kept(store: Store) -> None:
     assert store.load(SET, NOON) is None
 
 
-def test_a_row_that_was_sent_twice_comes_back_once_with_its_later_time(store: Store) -> None:
-    store.append([looked_up(1, "a", "a")])
-    store.append([looked_up(1, "a", at=NOON + 5)])
+def test_a_row_that_two_lookups_brought_comes_back_once_and_is_of_both(store: Store) -> None:
+    store.append([Group(SET, 0, [sent(SET, NOON + 1, (1, "a"), (1, "a"), lookup=7)], [])])
+    covered = [Covered(("k",), (1,), NOON, EVER, 7), Covered(("v",), ("a",), NOON, EVER, 8)]
+    store.append([Group(SET, 0, [sent(SET, NOON + 2, (2, "a"), (1, "a"), lookup=8)], covered)])
     kept = store.load(SET, NOON + 10)
     assert kept is not None
-    assert (listed(kept.rows), kept.sent.tolist()) == ([(1, "a")], [NOON + 6])
+    rows = list(zip(*(c.to_pylist() for c in kept.rows.columns), strict=True))
+    assert sorted(rows) == [(1, "a"), (2, "a")]
+    assert {n: sorted(rows[i] for i in ids) for n, ids in kept.brought.items()} == {
+        7: [(1, "a")],
+        8: [(1, "a"), (2, "a")],
+    }
 
 
 def test_null_equals_null_among_rows(store: Store) -> None:
     rows = sent(SET, NOON, (1, None), (1, None))
-    store.append([Group(SET, 0, [rows], [Covered(("k",), (1,), NOON, EVER)])])
+    store.append([Group(SET, 0, [rows], [Covered(("k",), (1,), NOON, EVER, 1)])])
     assert loaded(store, SET) == [(1, None)]
 
 
@@ -143,7 +151,7 @@ def test_many_segments_become_few_and_say_the_same(tmp_path: Path) -> None:
 def test_rows_come_back_when_their_end_came_later(store: Store) -> None:
     store.append([Group(SET, 0, [sent(SET, NOON + 1, (1, "a"))], [])])
     assert store.load(SET, NOON + 2) is None
-    store.append([Group(SET, 0, [sent(SET, NOON + 2, (1, "b"))], [Covered(("k",), (1,), NOON, EVER)])])
+    store.append([Group(SET, 0, [sent(SET, NOON + 2, (1, "b"))], [Covered(("k",), (1,), NOON, EVER, 1)])])
     assert loaded(store, SET) == [(1, "a"), (1, "b")]
 
 
@@ -304,10 +312,92 @@ def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as manifest:
         manifest.execute("PRAGMA user_version = 7")
     manifest.close()
-    with pytest.raises(StoreError, match=r"another version of the mediator \(format 7, not 1\)"):
+    with pytest.raises(StoreError, match=r"another version of the mediator \(format 7, not 2\)"):
         Store(tmp_path)
     with pytest.raises(StoreError, match="another version"):
         look(tmp_path)
+
+
+def test_what_an_earlier_version_kept_is_discarded_by_the_next_writer(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Store(tmp_path) as store:
+        store.append([looked_up(1, "a")])
+    with sqlite3.connect(tmp_path / FILE) as manifest:
+        manifest.execute("ALTER TABLE coverage DROP COLUMN lookup")
+        manifest.execute("PRAGMA user_version = 1")
+    manifest.close()
+    (tmp_path / "requests.json").write_text("{}")
+    with pytest.raises(
+        StoreError, match=r"by an earlier version of the mediator \(format 1, not 2\): what it kept"
+    ):
+        look(tmp_path)
+    with Store(tmp_path) as store:
+        assert "What " in caplog.text
+        assert "is discarded: an earlier version of the mediator wrote it (format 1, not 2)" in caplog.text
+        assert (store.names(), store.swept, files(tmp_path)) == ([], 1, [])
+        store.append([looked_up(2, "b")])
+    caplog.clear()
+    with Store(tmp_path) as store:
+        assert loaded(store, SET) == [(2, "b")]
+        assert (tmp_path / "requests.json").exists(), "how many requests were sent is no part of it"
+    assert not caplog.text
+
+
+def test_lookups_are_numbered_after_all_that_it_knows_of(tmp_path: Path) -> None:
+    with Store(tmp_path) as store:
+        assert store.numbered == 0
+        store.append([Group(SET, 0, [], [Covered(("k",), (1,), NOON, EVER, 7)])])
+        assert store.numbered == 7
+        store.append([Group(SET, 0, [sent(SET, NOON, (1, "a"), lookup=9)], [])])
+    with Store(tmp_path) as store:
+        assert store.numbered == 9, "an end may never have come of it, and yet its rows are there"
+
+
+def test_an_end_that_is_told_late_does_not_take_the_place_of_a_newer_one(store: Store) -> None:
+    store.append([looked_up(1, "new", at=NOON + 5)])
+    store.append([looked_up(1, "old")])
+    assert loaded(store, SET) == [(1, "new")]
+
+
+def _rescanned(number: int, *rows: Row) -> Group:
+    at = NOON + number
+    return Group(SET, 0, [sent(SET, at, *rows, lookup=number)], [Covered((), (), at, EVER, number)])
+
+
+def test_rows_know_no_more_of_scans_in_whose_place_others_came(store: Store) -> None:
+    for number in range(1, 100):
+        store.append([_rescanned(number, (1, "a"), (number, "b"))])
+    merged = [store._segments.read(s) for s in store.held(SET.name).segments]
+    assert sum(len(lookups) for rows in merged for lookups in rows.column(LOOKUPS).to_pylist()) < 50
+    assert loaded(store, SET, NOON + 200) == [(1, "a"), (99, "b")]
+
+
+def test_a_table_has_what_was_heard_last_of_each_row(store: Store) -> None:
+    """A scan, then a lookup that found another version, one that found nothing, and one that is of an earlier time."""
+    store.append([_rescanned(500, (1, "a"), (2, "b"), (3, "c"), (4, "d"))])
+    store.append([looked_up(1, "z", at=NOON + 600), looked_up(2, at=NOON + 600)])
+    store.append([looked_up(4, "old", at=NOON + 400)])
+    assert listed(store.table(SET.name, NOON + 700)) == [(1, "z"), (3, "c"), (4, "d")]
+    assert fresh_rows(store.folder, store.held(SET.name), []).num_rows == 0
+
+
+def test_expiring_what_is_newer_brings_back_what_is_older_as_it_was(store: Store) -> None:
+    store.append([looked_up(1, "z", at=NOON + 600, until=NOON + 650)])
+    store.append([_rescanned(500, (1, "a"), (2, "b"))])
+    assert listed(store.table(SET.name, NOON + 640)) == [(1, "z"), (2, "b")]
+    assert listed(store.table(SET.name, NOON + 700)) == [(1, "a"), (2, "b")]
+    kept = store.load(SET, NOON + 700)
+    assert kept is not None
+    assert listed(kept.rows) == [(1, "a"), (2, "b")]
+
+
+def test_rows_of_types_that_arrow_cannot_group_are_distinct_too() -> None:
+    rows = pa.table({"v": [[1], [1], [2]], LOOKUPS: pa.array([[1], [2, 3], [2]], LISTED)})
+    found = {tuple(r["v"]): sorted(r[LOOKUPS]) for r in distinct(rows).to_pylist()}
+    assert found == {(1,): [1, 2, 3], (2,): [2]}
+    assert distinct(rows, only={1}).to_pylist() == [{"v": [1], LOOKUPS: [1]}]
+    assert len(distinct(rows, but={2})) == 1
 
 
 def _full(*_: object) -> None:

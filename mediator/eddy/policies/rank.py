@@ -14,12 +14,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
+from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.usual import Usual
 from mediator.eddy.policy import Visit
 from mediator.flow.batch import Signature
 
 _KEEP = 0.9  # what a visit's weight shrinks to with each later one
-_LEAST_COST = 1e-9
 _TRIAL = 1_024  # rows that show what a destination is like
 
 
@@ -31,16 +31,13 @@ class _Past:
     rows_in: float = 0.0
     rows_out: float = 0.0
     seconds: float = 0.0
+    expected: float = 0.0  # seconds that such visits usually take
 
-    def add(self, visit: Visit) -> None:
+    def add(self, visit: Visit, expected: float) -> None:
         self.rows_in = _KEEP * self.rows_in + visit.rows_in
         self.rows_out = _KEEP * self.rows_out + visit.rows_out
         self.seconds = _KEEP * self.seconds + visit.seconds
-
-    @property
-    def rank(self) -> float:
-        cost = max(self.seconds / self.rows_in, _LEAST_COST)
-        return (self.rows_out / self.rows_in - 1.0) / cost
+        self.expected = _KEEP * self.expected + expected
 
 
 class Rank(Usual):
@@ -50,6 +47,7 @@ class Rank(Usual):
         self._remote = frozenset(remote)
         self._past: dict[tuple[Signature, Destination], _Past] = {}
         self._anywhere: dict[Destination, _Past] = {}
+        self._usual = Expectation()
 
     def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
         if signature.completing >= 0:
@@ -59,8 +57,11 @@ class Rank(Usual):
         return chosen
 
     def learn(self, visit: Visit) -> None:
-        self._past.setdefault((visit.signature, visit.destination), _Past()).add(visit)
-        self._anywhere.setdefault(visit.destination, _Past()).add(visit)
+        if isinstance(visit.destination, Probe):
+            self._usual.add(visit.rows_in, visit.seconds)
+        expected = self._usual.expected(visit.rows_in)
+        self._past.setdefault((visit.signature, visit.destination), _Past()).add(visit, expected)
+        self._anywhere.setdefault(visit.destination, _Past()).add(visit, expected)
 
     def portion(self, signature: Signature, destination: Destination) -> int:
         return 0 if self._known(signature, destination) else _TRIAL
@@ -76,7 +77,8 @@ class Rank(Usual):
         if past is None:
             tried = self._past.get((signature, destination))
             return far, float("-inf"), tried.tries if tried else 0
-        return far, past.rank, 0
+        cost = self._usual.per_row(past.seconds, past.expected)
+        return far, (past.rows_out / past.rows_in - 1.0) / cost, 0
 
 
 def _completion(legal: Sequence[Destination]) -> Destination:
