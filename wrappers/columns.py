@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mediator.catalog.model import Field
-from mediator.errors import SchemaChanged, Unreadable
+from mediator.errors import FieldMissing, Mistyped, SchemaChanged, Unreadable
 
 LONGEST = 1 << 20  # bytes of one text: a longer one is no value but a page in the wrong place
 _NAMED = 20  # of the fields that a reply has instead, so many are told
@@ -28,7 +28,7 @@ def missing(relation: str, field: Field, found: Iterable[object]) -> SchemaChang
     """The error for a declared field that a reply does not have."""
     first = [_short(str(name)) for name in islice(found, _NAMED + 1)]
     names = ", ".join(first[:_NAMED]) + (", ..." if len(first) > _NAMED else "") or "nothing"
-    return SchemaChanged(
+    return FieldMissing(
         f"{relation}.{field.name}: expected a field of type {field.type}, found only: {names}"
     )
 
@@ -39,7 +39,7 @@ def from_json(relation: str, field: Field, values: Sequence[Any]) -> pa.Array:
         raise _mistyped(relation, field, next(v for v in values if type(v) is kind))
     try:
         if pa.types.is_temporal(field.type):
-            return pa.array(values, pa.string()).cast(field.type)
+            return _cast(pa.array(values, pa.string()), field.type)
         return _bounded(relation, field, pa.array(values, field.type))
     except (pa.ArrowInvalid, OverflowError):
         raise _mistyped(relation, field, _culprit(field.type, values)) from None
@@ -49,14 +49,27 @@ def from_text(relation: str, field: Field, values: Sequence[str | None] | pa.Arr
     """Values of a format that has only texts. An empty one is NULL."""
     texts = values if isinstance(values, pa.Array) else pa.array([v or None for v in values], pa.string())
     try:
-        return _bounded(relation, field, texts).cast(field.type)
+        column = _cast(_bounded(relation, field, texts), field.type)
     except pa.ArrowInvalid:
         raise _mistyped(relation, field, _culprit(field.type, texts.to_pylist())) from None
+    if pa.types.is_floating(field.type) and len(wrong := texts.filter(pc.invert(pc.is_finite(column)))):
+        raise _mistyped(relation, field, wrong[0].as_py())
+    return column
 
 
 def repeated(field: Field, value: object, times: int) -> pa.Array:
     """A column of one value: that of the binding which was asked for."""
     return pa.repeat(pa.scalar(value, field.type), times)
+
+
+def _cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Values as another type. A time that says how far it is from UTC, as all do in a column or none, becomes UTC."""
+    if not pa.types.is_timestamp(type_):
+        return values.cast(type_)
+    try:
+        return values.cast(type_)
+    except pa.ArrowInvalid:
+        return values.cast(pa.timestamp(type_.unit, "UTC")).cast(type_)
 
 
 def _json_types(type_: pa.DataType) -> set[type]:
@@ -80,9 +93,15 @@ def _bounded(relation: str, field: Field, texts: pa.Array) -> pa.Array:
 
 
 def _mistyped(relation: str, field: Field, value: object) -> SchemaChanged:
-    return SchemaChanged(
-        f"{relation}.{field.name}: expected {field.type}, found {type(value).__name__} {_SHOWN.repr(value)}"
-    )
+    return Mistyped(f"{relation}.{field.name}: expected {field.type}, found {described(value)}")
+
+
+def described(value: object) -> str:
+    """A value by its type and, however long or deep it is, in a few words."""
+    try:
+        return f"{type(value).__name__} {_SHOWN.repr(value)}"
+    except Exception:  # some have no text: a number of too many digits, or what does not want to be shown
+        return type(value).__name__
 
 
 def _short(text: str) -> str:
@@ -104,10 +123,11 @@ _SHOWN = _Shown()
 
 
 def _culprit(type_: pa.DataType, values: Iterable[object]) -> object:
-    """The first value that does not fit."""
+    """The first value that does not fit; where they only do not go together, the first of them."""
+    values = list(values)
     for value in values:
         try:
-            pa.array([value]).cast(type_)
+            _cast(pa.array([value]), type_)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
             return value
-    return None
+    return next((value for value in values if value is not None), None)

@@ -30,7 +30,7 @@ class CsvReader(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["csv"]
+    kind: Literal["csv"] = "csv"
     fields: dict[str, str] = {}
     optional: tuple[str, ...] = ()
     delimiter: str = Declared(default=",", min_length=1, max_length=1)

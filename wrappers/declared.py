@@ -11,7 +11,7 @@ from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Binding, Meaning, Page, Reply, Request
 from wrappers.columns import repeated
 from wrappers.paging import Leaf, Paging
-from wrappers.parsed import Reader
+from wrappers.parsed import Parsed, Reader
 from wrappers.rules import Rule, meaning_of
 from wrappers.template import Template
 
@@ -37,8 +37,12 @@ class DeclaredWrapper:
     rules: tuple[Rule, ...] = ()
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
-        request = self.template.request(bind_set, bindings)
+        request = self.written(bind_set, bindings)
         return self.paging.begin(request) if self.paging else request
+
+    def written(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
+        """The request before it says which page it wants."""
+        return self.template.request(bind_set, bindings)
 
     def read(
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
@@ -47,7 +51,7 @@ class DeclaredWrapper:
         if reply.status == _NO_CONTENT or self._is_empty(reply):
             return Page(_nothing(schema))
         told = [f for f in self.fields if f.name not in self.given]
-        parsed = self.reader.parse(self.relation, told, reply)
+        parsed, others = self.parsed(told, request, bind_set, bindings, reply)
         columns = dict(zip((f.name for f in told), parsed.columns, strict=True))
         for field in self.fields:
             if field.name in self.given:
@@ -55,8 +59,19 @@ class DeclaredWrapper:
                 columns[field.name] = repeated(field, value, parsed.count)
         rows = pa.RecordBatch.from_arrays([columns[f.name] for f in self.fields], schema=schema)
         leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages)
-        then = self.paging.after(leaf) if self.paging else ()
+        then = self.paging.after(leaf) if self.paging and others is None else others or ()
         return Page(rows, then)
+
+    def parsed(
+        self,
+        told: Sequence[Field],
+        request: Request,
+        bind_set: tuple[str, ...],
+        bindings: Sequence[Binding],
+        reply: Reply,
+    ) -> tuple[Parsed, tuple[Request, ...] | None]:
+        """The columns of the fields that the site tells, and what is to be asked next if the pages do not say it."""
+        return self.reader.parse(self.relation, told, reply), None
 
     def meaning(self, reply: Reply) -> Meaning | None:
         """What the rules say of a reply. One of `empty_statuses` is empty where they say nothing else."""

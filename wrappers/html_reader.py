@@ -34,7 +34,7 @@ class HtmlReader(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["html"]
+    kind: Literal["html"] = "html"
     table: str = ""
     details: str = ""
     rows: str = ""

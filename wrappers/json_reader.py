@@ -16,7 +16,7 @@ from wrappers.record_reader import RecordReader, steps, understood, utf8, walk
 class JsonReader(RecordReader):
     """`rows` is where the records are: a list of them, or one. Paths are `/a/b` or `a.b`; empty: all."""
 
-    kind: Literal["json"]
+    kind: Literal["json"] = "json"
     rows: str = ""
 
     def parse(self, relation: str, fields: Sequence[Field], reply: Reply) -> Parsed:

@@ -16,7 +16,7 @@ from wrappers.record_reader import RecordReader, check_size, steps, understood, 
 class NdjsonReader(RecordReader):
     """Every line is a record; empty lines are none. What stands beside the rows is looked for in the first line."""
 
-    kind: Literal["ndjson"]
+    kind: Literal["ndjson"] = "ndjson"
 
     def parse(self, relation: str, fields: Sequence[Field], reply: Reply) -> Parsed:
         records = _lines(relation, reply)

@@ -26,7 +26,7 @@ class ParquetReader(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["parquet"]
+    kind: Literal["parquet"] = "parquet"
     fields: dict[str, str] = {}
     optional: tuple[str, ...] = ()
 

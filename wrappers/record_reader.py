@@ -35,6 +35,10 @@ class RecordReader(BaseModel):
     fields: dict[str, str] = {}
     optional: tuple[str, ...] = ()
 
+    def place(self, field: str) -> str:
+        """The path of a field inside a record."""
+        return self.fields.get(field, f"/{field}")
+
     def _columns(
         self, relation: str, fields: Sequence[Field], records: Sequence[object]
     ) -> tuple[pa.Array, ...]:
@@ -44,17 +48,21 @@ class RecordReader(BaseModel):
         return tuple(self._column(relation, f, records) for f in fields)
 
     def _column(self, relation: str, field: Field, records: Sequence[Any]) -> pa.Array:
-        path = steps(self.fields.get(field.name, f"/{field.name}"))
+        path = steps(self.place(field.name))
         values: list[Any]
         if len(path) == 1:
             values = [record.get(path[0], ABSENT) for record in records]
         else:
-            values = [walk(record, path) for record in records]
+            values = [self._at(record, path) for record in records]
         if ABSENT in values:
             if field.name not in self.optional:
                 raise missing(relation, field, records[values.index(ABSENT)])
             values = [None if value is ABSENT else value for value in values]
         return from_json(relation, field, values)
+
+    def _at(self, record: Any, path: Path) -> Any:
+        """What a record has at the end of a path of several steps, or ABSENT."""
+        return walk(record, path)
 
 
 def steps(path: str) -> Path:

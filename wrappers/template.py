@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from mediator.catalog.wrapper import Binding, Request
 from mediator.errors import Refused
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+PLACEHOLDER = re.compile(r"\{(\w+(?:\^=|[<>]=?)?)\}")
 _FORM = ("Content-Type", "application/x-www-form-urlencoded")
 _JSON = ("Content-Type", "application/json")
 _TOKEN = re.compile(r"[!#$%&'*+.^`|~\w-]+", re.ASCII)  # the name of a header, or the method
@@ -22,7 +22,8 @@ _LEFT_OUT = object()  # what becomes of a JSON value whose fields are not bound
 
 
 class Template(BaseModel):
-    """How a request is written. `{field}` stands for the value of a bind-field.
+    """How a request is written. `{field}` stands for the value of a bind-field, `{field>=}` for that of one with an
+    operator.
 
     A parameter, header or JSON value whose fields are not bound is left out. A JSON text that is nothing but
     `{field}` becomes the value as it is: a number stays one. Where a request carries several bindings, the
@@ -61,10 +62,10 @@ class Template(BaseModel):
     def placeholders(self) -> set[str]:
         """Every bind-field that this template has a place for."""
         texts = (self.path, *self.query.values(), *self.form.values(), *self.headers.values())
-        return {name for text in (*texts, *_texts(self.json_body)) for name in _PLACEHOLDER.findall(text)}
+        return {name for text in (*texts, *_texts(self.json_body)) for name in PLACEHOLDER.findall(text)}
 
     def path_placeholders(self) -> set[str]:
-        return set(_PLACEHOLDER.findall(self.path))
+        return set(PLACEHOLDER.findall(self.path))
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         """One request for all of the bindings."""
@@ -72,7 +73,7 @@ class Template(BaseModel):
         values = {field: [as_text(v) for v in found] for field, found in bound.items()}
         body, type_ = self._body(bound, values)
         return Request(
-            path=_PLACEHOLDER.sub(lambda m: _step(m[1], self._one(m[1], values)), self.path),
+            path=PLACEHOLDER.sub(lambda m: _step(m[1], self._one(m[1], values)), self.path),
             query=tuple(self._parameters(self.query, values)),
             method=self.method or ("GET" if body is None else "POST"),
             headers=(*self._headers(values), *type_),
@@ -103,7 +104,7 @@ class Template(BaseModel):
             return [v for item in part if (v := self._filled(item, bound, values)) is not _LEFT_OUT]
         if not isinstance(part, str):
             return part
-        fields = _PLACEHOLDER.findall(part)
+        fields = PLACEHOLDER.findall(part)
         if not all(field in values for field in fields):
             return _LEFT_OUT
         if (
@@ -113,17 +114,17 @@ class Template(BaseModel):
         ):
             plain = [_plain(value) for value in bound[fields[0]]]
             return plain if self.join == "list" else plain[0]
-        return _PLACEHOLDER.sub(lambda m: self._one(m[1], values), part)
+        return PLACEHOLDER.sub(lambda m: self._one(m[1], values), part)
 
     def _parameters(self, texts: dict[str, str], values: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
         for name, text in texts.items():
-            fields = _PLACEHOLDER.findall(text)
+            fields = PLACEHOLDER.findall(text)
             if not all(field in values for field in fields):
                 continue
             if self.join == "repeat" and len(set(fields)) == 1:
                 yield from ((name, text.replace(f"{{{fields[0]}}}", v)) for v in values[fields[0]])
             else:
-                yield name, _PLACEHOLDER.sub(lambda m: self._one(m[1], values), text)
+                yield name, PLACEHOLDER.sub(lambda m: self._one(m[1], values), text)
 
     def _one(self, field: str, values: dict[str, list[str]]) -> str:
         """The one text that stands for a field's values."""

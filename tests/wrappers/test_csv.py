@@ -1,7 +1,9 @@
 """Rows from CSV."""
 
+import pyarrow as pa
 import pytest
 
+from mediator.catalog.model import Field
 from mediator.errors import SchemaChanged, Unreadable
 from tests.wrappers.replies import ISBN, SOLD, YEAR, reply
 from wrappers import CsvReader
@@ -48,3 +50,10 @@ def test_what_is_not_as_declared_is_named() -> None:
         _rows("isbn,y\n1,2\n")
     with pytest.raises(SchemaChanged, match=r"prizes\.year: expected int32, found str 'MMXX'"):
         _rows("isbn,Year won\n1,2020\n2,MMXX\n")
+
+
+@pytest.mark.parametrize("text", ["NaN", "inf", "-Infinity"])
+def test_a_number_that_is_none_is_not_as_declared(text: str) -> None:
+    reader = CsvReader()
+    with pytest.raises(SchemaChanged, match=rf"expected double, found str '{text}'"):
+        reader.parse("offers", [Field("price", pa.float64())], reply(f"price\n1.5\n\n{text}\n", "text/csv"))

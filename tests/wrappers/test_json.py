@@ -1,7 +1,8 @@
 """Rows from JSON, and what is said when there are none to be had."""
 
-from datetime import date
+from datetime import date, datetime
 
+import pyarrow as pa
 import pytest
 
 from mediator.catalog.model import Field
@@ -9,6 +10,7 @@ from mediator.errors import SchemaChanged, Unreadable
 from tests.wrappers.replies import DAY, ISBN, PRICE, SOLD, YEAR, reply
 from wrappers import JsonReader
 
+SEEN = Field("seen", pa.timestamp("us"))
 READER = JsonReader(kind="json", rows="/data/books", fields={"price": "/offer/price"}, optional=("sold",))
 FIELDS = (ISBN, YEAR, PRICE, SOLD)
 
@@ -34,6 +36,21 @@ def test_dots_are_as_good_as_slashes_and_one_record_is_a_row() -> None:
 def test_days_are_read_from_texts() -> None:
     body = '[{"day": "2026-02-03"}, {"day": null}]'
     assert _rows(body, (DAY,), JsonReader(kind="json")) == [[date(2026, 2, 3), None]]
+
+
+@pytest.mark.parametrize(
+    "written", ["2026-02-03T04:05:06Z", "2026-02-03T06:05:06+02:00", "2026-02-03T04:05:06"]
+)
+def test_times_that_name_a_zone_are_in_utc(written: str) -> None:
+    body = f'[{{"seen": "{written}"}}, {{"seen": null}}]'
+    assert _rows(body, (SEEN,), JsonReader(kind="json")) == [[datetime(2026, 2, 3, 4, 5, 6), None]]
+
+
+@pytest.mark.parametrize("other", ["2026-02-03T04:05:06", "soon", "2026-02-03T04:05:06Zoo"])
+def test_times_of_which_only_some_name_a_zone_are_told(other: str) -> None:
+    body = f'[{{"seen": "2026-02-03T04:05:06Z"}}, {{"seen": "{other}"}}]'
+    with pytest.raises(SchemaChanged, match=r"books\.seen: expected timestamp\[us\], found str '"):
+        _rows(body, (SEEN,), JsonReader(kind="json"))
 
 
 @pytest.mark.parametrize("body", ["", "<html>", "[NaN]", '{"data": ', b'{"data": "\xff"}'])

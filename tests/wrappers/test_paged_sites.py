@@ -166,6 +166,16 @@ def test_pages_without_end_are_left(paging: Paging) -> None:
     assert asked == 50
 
 
+def test_links_that_lead_to_the_same_rows_under_ever_new_names_are_noticed() -> None:
+    turned = iter(range(10_000))
+    with pytest.raises(Endless, match="hold the same rows: the site takes no notice of its own links"):
+        read_all(
+            wrapper(LinkedPages(next="/next"), most=50),
+            lambda request: answer([{"n": 1}, {"n": 2}], next=f"?p={next(turned)}"),
+        )
+    assert next(turned) == 3
+
+
 def _headed(link: str) -> Answer:
     """A site whose first page has this header."""
     return lambda request: Reply(

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from mediator.access.method import Method
-from mediator.access.race import Race
+from mediator.access.mirrors.race import Race
 from mediator.access.reading import understood
 from mediator.catalog.model import AccessMethod, Relation
 from mediator.catalog.wrapper import Page, Reply

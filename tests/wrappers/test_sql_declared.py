@@ -8,7 +8,7 @@ import pytest
 
 import sources
 from mediator.catalog.model import Mirror
-from mediator.catalog.password import Password
+from mediator.catalog.secret import Secret
 from mediator.errors import CatalogError, Refused
 from tests.sql_kit import declared
 
@@ -21,7 +21,7 @@ sources:
   web: {base: "https://web.example"}
 relations:
   books:
-    fields: {isbn: string, author_id: int64, at: timestamp}
+    fields: {isbn: string, author_id: int64, at: timestamp, sold: bool}
     database:
       source: shop_db
       table: public.books
@@ -43,8 +43,32 @@ def test_a_table_becomes_a_scan_and_an_index_for_each_list(tmp_path: Path) -> No
     assert books.key == ("isbn",)
     assert {m.fresh_for for m in books.methods} == {60}
     assert books.methods[0].mirrors == (Mirror("shop_db", "postgresql://reader@db.example/shop"),)
-    assert catalog.sources["shop_db"].password == Password("SHOP_PASSWORD")
+    assert catalog.sources["shop_db"].password == Secret("SHOP_PASSWORD")
     assert catalog.sources["web"].password is None
+
+
+def test_all_that_has_an_order_can_be_asked_for_by_ranges(tmp_path: Path) -> None:
+    orders = ("<", "<=", ">", ">=")
+    of_author, of_time = [f"author_id{o}" for o in orders], [f"at{o}" for o in orders]
+    of_isbn = [f"isbn{o}" for o in (*orders, "^=")]
+
+    def optional(change: str) -> list[list[str]]:
+        methods = declared(tmp_path, GOOD.replace("batch_size: 50", change)).relations["books"].methods
+        return [sorted(m.optional) for m in methods]
+
+    everything = [sorted(of_isbn + of_author + of_time), sorted(of_author + of_time), sorted(of_time)]
+    assert optional("batch_size: 50") == everything
+    assert optional("ranges: [at]") == [sorted(of_time)] * 3
+    assert optional("ranges: []") == [[], [], []]
+
+
+def test_a_table_without_a_key_that_is_only_scanned_stays_a_bag(tmp_path: Path) -> None:
+    """As long as nothing else is said: rows that come twice could not be told from rows that are there twice."""
+    text = GOOD.replace("      key: [isbn]\n", "").replace("      indexed: [[isbn], [author_id, isbn]]\n", "")
+    (scan,) = declared(tmp_path, text).relations["books"].methods
+    assert scan.optional == ()
+    said = declared(tmp_path, text.replace("batch_size: 50", "ranges: [at]")).relations["books"]
+    assert (said.repeats, len(said.methods[0].optional)) == (True, 4)
 
 
 def test_a_relation_can_have_a_table_and_a_web_site(tmp_path: Path) -> None:
@@ -91,6 +115,23 @@ def test_a_relation_can_have_a_table_and_a_web_site(tmp_path: Path) -> None:
             ":15: relations.books.database.batch_size: Input should be less",
         ),
         ("batch_size: 50", "batchsize: 50", "unknown field 'batchsize': did you mean 'batch_size'?"),
+        (
+            "batch_size: 50",
+            "ranges: [isbn, yaer]",
+            ":15: relations.books.database.ranges.1: unknown field 'yaer'",
+        ),
+        (
+            "batch_size: 50",
+            'ranges: ["isbn>="]',
+            ":15: relations.books.database.ranges.0: all comparisons go with a field: write 'isbn', without '>='",
+        ),
+        (
+            "batch_size: 50",
+            "ranges: [at, at]",
+            ":15: relations.books.database.ranges.1: 'at' stands twice: remove",
+        ),
+        ("batch_size: 50", "ranges: [sold]", ".ranges.0: truth values have no order: remove 'sold'"),
+        ("batch_size: 50", "ranges: at", ":15: relations.books.database.ranges: Input should be a valid"),
         ("batch_size: 50", "columns: {nope: NOPE}", "database.columns: unknown field 'nope'"),
         (
             "table: public.books",
@@ -160,13 +201,13 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(tmp_path: Path, ba
 
 def test_a_password_is_read_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "one")
-    assert Password("SHOP_PASSWORD").read() == "one"
+    assert Secret("SHOP_PASSWORD").read() == "one"
     monkeypatch.delenv("SHOP_PASSWORD")
     with pytest.raises(Refused, match="its password is missing: set the environment variable SHOP_PASSWORD"):
-        Password("SHOP_PASSWORD").read()
+        Secret("SHOP_PASSWORD").read()
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(Refused, match="empty is empty: write the password into it"):
-        Password(file=str(tmp_path / "empty")).read()
+        Secret(file=str(tmp_path / "empty")).read()
 
 
 def test_every_built_in_catalog_still_loads() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from api.catalogs import together
 from fixtures import Web, book_trade
 from mediator.answering import Mediator
 from mediator.catalog.model import Catalog
+from sources.joining import joined
 from tests.answering.kit import ask, check_same, truth
 from tests.sql_kit import Shop, declared, sqlite_file
 
@@ -76,7 +76,7 @@ relations:
     database: {{source: shelf, table: notes, indexed: [[isbn], [isbn, copies]], scan: false}}
 """,
     )
-    catalog = together([web.catalog, databases, shelf])
+    catalog = joined([web.catalog, databases, shelf])
     return catalog, {
         name: pa.table(
             dict(zip(catalog.relations[name].schema.names, zip(*rows, strict=True), strict=True)),

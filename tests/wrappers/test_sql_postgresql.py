@@ -14,7 +14,7 @@ import pytest
 
 from mediator.answering import Mediator
 from mediator.catalog.model import Catalog
-from mediator.catalog.password import Password
+from mediator.catalog.secret import Secret
 from mediator.output.report import Report
 from tests.answering.kit import ask, failures, listed, of
 from tests.sql_kit import PASSWORD, PASSWORD_ENV, Shop
@@ -417,7 +417,7 @@ async def test_a_wrong_password_is_refused_and_stays_secret(
     kind, said = await _failure(catalog)
     assert kind == "refused"
     assert 'password authentication failed for user "***"' in said
-    assert Password(PASSWORD_ENV).read() not in repr(catalog.sources["shop_db"].password)
+    assert Secret(PASSWORD_ENV).read() not in repr(catalog.sources["shop_db"].password)
 
 
 async def test_a_password_can_be_in_a_file(shop: Shop, tmp_path: Path) -> None:
@@ -444,7 +444,7 @@ async def test_without_the_driver_it_is_told_what_to_install(
     shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog = shop.catalog(tmp_path, BOOKS)
-    monkeypatch.delitem(sys.modules, "mediator.access.postgresql", raising=False)
+    monkeypatch.delitem(sys.modules, "mediator.access.databases.postgresql", raising=False)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     kind, said = await _failure(catalog)
     assert kind == "refused"

@@ -40,7 +40,7 @@ class CursorPages(Parameter):
             raise Endless(
                 f"{leaf.relation}: the page at {self.param} = {mark!r} names itself as the next one"
             )
-        return (leaf.onward(following, self.param, 0),)
+        return (leaf.onward(following, repr(self.param)),)
 
     def _wrong(self, leaf: Leaf, mark: object) -> SchemaChanged:
         said = "nothing" if mark is ABSENT else repr(mark)[:60]

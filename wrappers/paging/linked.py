@@ -81,9 +81,9 @@ def _next(leaf: Leaf, link: object, where: str) -> Request:
         raise wrong from None
     if not following.path.startswith(("/", "http://", "https://")):
         raise wrong
-    if following == leaf.request:
+    if (following.path, following.query) == (leaf.request.path, leaf.request.query):
         raise Endless(f"{leaf.relation}: the page at {leaf.request.path} names itself as the next one")
-    return following
+    return leaf.onward(following, "its own links")
 
 
 def followed(request: Request, link: str) -> Request:

@@ -20,12 +20,16 @@ class NumberedPages(Parameter):
     def begin(self, request: Request) -> Request:
         return paged(self._with(request, self.param, self.first), self.first)
 
+    def at(self, request: Request, number: int) -> Request:
+        """The request for the page with this number."""
+        return paged(self._with(request, self.param, number), number)
+
     def after(self, leaf: Leaf) -> tuple[Request, ...]:
         """What this reply shows to be still needed. Of more than `most` pages no more than shows that there are."""
         here = start_of(leaf.request)
         if not self.total:
             following = self._with(leaf.request, self.param, here + 1)
-            return (leaf.onward(following, self.param, here + 1),) if leaf.parsed.count else ()
+            return (leaf.onward(following, repr(self.param), here + 1),) if leaf.parsed.count else ()
         if here != self.first:
             leaf.check_beside(self.param)
             return ()

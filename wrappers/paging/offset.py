@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, PositiveInt
 
 from mediator.catalog.wrapper import Request
-from mediator.errors import SchemaChanged
+from mediator.errors import Miscounted
 from wrappers.paging.turning import Leaf, Paged, Parameter, paged, start_of
 
 
@@ -41,6 +41,10 @@ class OffsetPages(Parameter):
         starts = range(here + came, min(end, here + came * (leaf.most + 1)), came)
         return tuple(self._beside(leaf, start, min(start + came, end)) for start in starts)
 
+    def at(self, request: Request, start: int) -> Request:
+        """The request for the rows from this one on."""
+        return self._at(request, start, 0)
+
     def _rest(self, leaf: Leaf, here: int, came: int, end: int) -> tuple[Request, ...]:
         """A page that brought fewer rows than it should leaves the others to one more."""
         leaf.check_beside(self.offset)
@@ -51,7 +55,7 @@ class OffsetPages(Parameter):
         return (self._onward(leaf, here + came, end),)
 
     def _onward(self, leaf: Leaf, start: int, end: int) -> Request:
-        return leaf.onward(self._at(leaf.request, start, end), self.offset, start, end)
+        return leaf.onward(self._at(leaf.request, start, end), repr(self.offset), start, end)
 
     def _beside(self, leaf: Leaf, start: int, end: int) -> Request:
         return leaf.beside(self._at(leaf.request, start, end), start, end)
@@ -62,5 +66,5 @@ class OffsetPages(Parameter):
             request = self._with(request, self.limit, end - start if end else self.size)
         return paged(request, start, end)
 
-    def _broken(self, leaf: Leaf, here: int) -> SchemaChanged:
-        return SchemaChanged(f"{leaf.relation}: {self.total!r} promises rows from {here:,} on, but none came")
+    def _broken(self, leaf: Leaf, here: int) -> Miscounted:
+        return Miscounted(f"{leaf.relation}: {self.total!r} promises rows from {here:,} on, but none came")

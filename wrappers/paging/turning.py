@@ -12,7 +12,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict
 
 from mediator.catalog.wrapper import Request
-from mediator.errors import Endless, SchemaChanged
+from mediator.errors import Endless, Miscounted
 from wrappers.columns import ABSENT
 from wrappers.parsed import Parsed
 from wrappers.record_reader import steps
@@ -44,25 +44,27 @@ class Leaf:
     most: int  # pages that a lookup may have
 
     def count(self, place: str, what: str) -> int:
-        """The number at a place of the page. Raises `SchemaChanged` where there is none."""
+        """The number at a place of the page. Raises `Miscounted` where there is none."""
         found = self.parsed.find(place)
         if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) < 17:
             return int(found)
         if isinstance(found, int) and not isinstance(found, bool) and found >= 0:
             return min(found, _LARGEST)
         said = "nothing" if found is ABSENT else repr(found)[:60]
-        raise SchemaChanged(f"{self.relation}: expected the number of {what} at {place!r}, found {said}")
+        raise Miscounted(f"{self.relation}: expected the number of {what} at {place!r}, found {said}")
 
-    def onward(self, request: Request, param: str, start: int, end: int = 0) -> Request:
+    def onward(self, request: Request, what: str, start: int = 0, end: int = 0) -> Request:
         """The request for the page that comes after this one.
 
-        Raises `Endless` where the site has sent the same rows again and again, whatever it was asked for.
+        Raises `Endless` where the site has sent the same rows again and again, whatever it was asked for. Pages
+        without rows say nothing of that: a site may hide what is on them.
         """
         here, rows = self.request, _digest(self.parsed)
-        same = here.same + 1 if isinstance(here, Paged) and here.rows == rows else 1
+        again = isinstance(here, Paged) and here.rows == rows and self.parsed.count > 0
+        same = here.same + 1 if isinstance(here, Paged) and again else 1
         if same >= _SAME:
             raise Endless(
-                f"{self.relation}: {same} pages in a row hold the same rows: the site takes no notice of {param!r}"
+                f"{self.relation}: {same} pages in a row hold the same rows: the site takes no notice of {what}"
             )
         return paged(request, start, end, rows, same)
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pyarrow as pa
 
+from mediator.catalog.bindfields import parted
 from mediator.catalog.model import Field
 from mediator.catalog.statement import Result, Row, Statement
 from mediator.catalog.wrapper import Binding, Page, Reply, Request
 from mediator.errors import Refused, SchemaChanged, Unreadable
-from wrappers.sql.table import Table
+from wrappers.sql.ranges import alike
+from wrappers.sql.table import Asked, Table, Term
 from wrappers.sql.values import from_database
 
 PAGE = 2_000  # rows: read and typed within a few milliseconds
@@ -41,30 +43,49 @@ class SqlWrapper:
         return self.page if self.table.key else UNPAGED + 1
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Statement:
-        return self.table.matching(self._bound(bind_set), bindings, self.limit)
+        return self.table.matching(self._asked(bind_set, bindings), self.limit)
 
     def read(
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
     ) -> Page:
         if not isinstance(reply, Result) or not isinstance(request, Statement):
             raise Refused(f"{self.relation}: not the rows of a database: its source is none")
-        bound = self._bound(bind_set)
-        first = request == self.table.matching(bound, bindings, self.limit)
-        keyless = bool(self.table.key) and request == self.table.keyless(bound, bindings, UNPAGED + 1)
+        asked = self._asked(bind_set, bindings, request.unbounded)
+        if otherwise := self._otherwise(asked, reply):
+            asked = replace(asked, unbounded=(*asked.unbounded, *otherwise))
+            return Page(self._rows(()), (self.table.matching(asked, self.limit),))
+        first = request == self.table.matching(asked, self.limit)
+        keyless = bool(self.table.key) and request == self.table.keyless(asked, UNPAGED + 1)
         self._check(reply, keyless)
         if keyless or not self.table.key or (first and len(reply.rows) < self.page):
             return Page(self._rows(reply.rows))
         # Rows without a key come by themselves, at the end.
         rows = tuple(row for row in reply.rows if None not in self._key(row))
-        begun = first or request == self.table.following(bound, bindings, (), self.page)
+        begun = first or request == self.table.following(asked, (), self.page)
         fresh = self._fresh(rows, () if begun else request.parameters[-len(self.table.key) :])
         if len(reply.rows) < self.page:
-            return Page(self._rows(fresh), (self.table.keyless(bound, bindings, UNPAGED + 1),))
+            return Page(self._rows(fresh), (self.table.keyless(asked, UNPAGED + 1),))
         last = self._key(rows[-1]) if rows else ()
-        return Page(self._rows(fresh), (self.table.following(bound, bindings, last, self.page),))
+        return Page(self._rows(fresh), (self.table.following(asked, last, self.page),))
 
-    def _bound(self, bind_set: tuple[str, ...]) -> list[str]:
-        return [self.columns[field] for field in bind_set]
+    def _asked(
+        self, bind_set: tuple[str, ...], bindings: Sequence[Binding], unbounded: tuple[str, ...] = ()
+    ) -> Asked:
+        types = {field.name: field.type for field in self.fields}
+        named = map(parted, bind_set)
+        terms = [Term(self.columns[field], operator, types[field]) for field, operator in named]
+        return Asked(terms, bindings, unbounded)
+
+    def _otherwise(self, asked: Asked, reply: Result) -> tuple[str, ...]:
+        """The columns with bounds that this database does not compare as the engine does: it has to be asked
+        without those. What they are is only told with the rows."""
+        kinds = dict(zip(self.table.columns, reply.kinds, strict=False))
+        found = {
+            term.column
+            for _, term in asked.ranged
+            if term.column in kinds and not alike(self.table.dialect, term.type, kinds[term.column])
+        }
+        return tuple(sorted(found))
 
     def _key(self, row: Row) -> Row:
         return row[len(self.fields) :]
