@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from sources.auth import looks_secret
 from sources.complaint import Where
 from sources.declaration import Declaration
 
 _PASSWORD = re.compile(r"(://[^:/@\s]*:)[^\s]*(@)")  # of an address
 _KINDS = "json, ndjson, html, csv or parquet"
+_AUTH_KINDS = "none, key, basic, bearer or oauth2"
 
 
 def advice(error: Mapping[str, Any]) -> str:
@@ -20,20 +22,28 @@ def advice(error: Mapping[str, Any]) -> str:
     where, type_, found = error["loc"], error["type"], error["input"]
     name = str(where[-1]) if where else ""
     if type_ == "extra_forbidden":
+        if "auth" in where and (
+            fields := [n for n in _names(where) if n.startswith(name) and n.endswith("_env")]
+        ):
+            return f"a secret is not written here: take {name!r} out, and name an environment variable in {fields[0]}"
         return f"unknown field {name!r}: {_instead(name, where)}"
     if type_ == "missing":
         return f"{name!r} is missing: add it"
     if type_ == "union_tag_not_found":
-        return f"'kind' is missing: add kind: {_KINDS}"
+        return f"'kind' is missing: add kind: {_AUTH_KINDS if name == 'auth' else _KINDS}"
     if found is None:
         return f"{name!r} is empty: give it a value, or remove it"
     message = str(error["msg"]).removeprefix("Value error, ")
+    if "auth" in where or looks_secret(name) or name.endswith("_env"):
+        return message  # what was found there may be a secret
     return f"{message} (found {_shown(found)}){_fix(type_, found)}"
 
 
 def _fix(type_: str, found: object) -> str:
     if type_ in ("tuple_type", "set_type", "frozen_set_type", "list_type") and isinstance(found, str | int):
         return f": write it as a list, [{found}]"
+    if type_ == "tuple_type" and isinstance(found, dict) and all(isinstance(v, list) for v in found.values()):
+        return f": write it as a list, [{', '.join(f'{name}{o}' for name, os in found.items() for o in os)}]"
     if type_ == "string_type" and isinstance(found, dict) and len(found) == 1:
         return f': put it in quotes, "{{{next(iter(found))}}}"'
     if type_ == "string_type" and isinstance(found, int | float):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sources.coding import reads, writes
 from sources.complaint import Complaint, Where
 from sources.declaration import MethodSpec
 from wrappers import CursorPages, HtmlReader, LinkedPages, NumberedPages, OffsetPages
@@ -14,7 +15,7 @@ from wrappers.selecting import xpath
 def check_paging(method: MethodSpec, where: Where) -> None:
     """The parameter that turns the pages goes where the request has a place for it, and is no other."""
     pages, request = method.pages, method.request
-    if not isinstance(pages, NumberedPages | OffsetPages | CursorPages):
+    if not isinstance(pages, NumberedPages | OffsetPages | CursorPages) or writes(method):
         return
     if pages.place != "query" and not (request.form if pages.place == "form" else request.json_body):
         raise Complaint(
@@ -39,6 +40,10 @@ def check_looks(method: MethodSpec, where: Where) -> None:
                 xpath(path)
             except ValueError as error:
                 raise Complaint((*where, *place), str(error)) from None
+        elif reads(method):
+            raise Complaint(
+                (*where, *place), "code reads these replies: look there yourself, and yield requests or raise"
+            )
         elif not isinstance(method.reply, RecordReader):
             raise Complaint(
                 (*where, *place),

@@ -8,11 +8,18 @@ from __future__ import annotations
 import pyarrow as pa
 
 from mediator.catalog.model import AccessMethod, Field, Mirror, Relation, Source
-from sources import tables
+from sources import logins, tables
+from sources.auth import login
 from sources.beside_rows import check_looks, check_paging
+from sources.bind_fields import check_bind_fields, check_promises
+from sources.coding import with_code, wrapper_of, writes
 from sources.complaint import Complaint, Where, known
 from sources.declaration import Declaration, MethodSpec, RelationSpec, SourceSpec
-from wrappers import DeclaredWrapper
+from sources.examples import examples
+from sources.fresh import bounds
+from sources.graphql import expanded
+from sources.limits import ceilings
+from wrappers import HtmlReader
 
 TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -25,7 +32,8 @@ TYPES: dict[str, pa.DataType] = {
 }
 
 
-def source(name: str, spec: SourceSpec) -> Source:
+def source(name: str, spec: SourceSpec, has_pages: bool) -> Source:
+    """`has_pages` says that web pages are read there: then its robots.txt is obeyed if nothing else is declared."""
     return Source(
         name=name,
         rate=spec.rate,
@@ -33,15 +41,26 @@ def source(name: str, spec: SourceSpec) -> Source:
         deadline=spec.deadline,
         attempts=spec.attempts,
         twice=spec.twice,
+        daily=spec.daily,
+        per_query=ceilings(spec.per_query),
         allow_private=spec.allow_private,
+        robots=spec.robots or ("obey" if has_pages else "ignore"),
         password=tables.password(spec),
+        login=login(spec.auth, spec.base),
     )
+
+
+def with_pages(declaration: Declaration) -> set[str]:
+    """The sources that have web pages, made for people, among what one file reads."""
+    methods = (m for relation in declaration.relations.values() for m in relation.methods.values())
+    return {mirror for m in methods if isinstance(m.reply, HtmlReader) for mirror in m.mirrors}
 
 
 def relations(declaration: Declaration, sites: dict[str, SourceSpec]) -> dict[str, Relation]:
     """The relations of one file. `sites` are the sources of every file that was loaded with it."""
     for name, site in declaration.sources.items():
         tables.check_source(site, ("sources", name))
+        logins.check_source(site, ("sources", name))
     return {name: _relation(name, spec, sites) for name, spec in declaration.relations.items()}
 
 
@@ -62,9 +81,11 @@ def _relation(name: str, spec: RelationSpec, sites: dict[str, SourceSpec]) -> Re
     for method_name, method in spec.methods.items():
         if any(m.name == method_name for m in methods):
             raise Complaint((*where, "methods", method_name), "'database' makes one of this name: rename it")
+        method = with_code(method, (*where, "methods", method_name))
+        method = expanded(method, spec.fields, (*where, "methods", method_name))
         _check(spec, method, sites, (*where, "methods", method_name))
         methods.append(_method(name, method_name, method, fields, sites))
-    return Relation(name=name, fields=fields, methods=tuple(methods), key=_key(spec))
+    return Relation(name=name, fields=fields, methods=tuple(methods), key=_key(spec), rows=spec.rows)
 
 
 def _key(spec: RelationSpec) -> tuple[str, ...]:
@@ -74,27 +95,25 @@ def _key(spec: RelationSpec) -> tuple[str, ...]:
 def _method(
     relation: str, name: str, spec: MethodSpec, fields: tuple[Field, ...], sites: dict[str, SourceSpec]
 ) -> AccessMethod:
+    most, unsaid = bounds(spec.fresh_for)
     return AccessMethod(
         name=name,
         kind="index" if spec.required or spec.any_of else "scan",
         mirrors=tuple(Mirror(m, sites[m].base) for m in spec.mirrors),
-        wrapper=DeclaredWrapper(
-            relation=relation,
-            fields=fields,
-            template=spec.request,
-            reader=spec.reply,
-            paging=spec.pages,
-            given=spec.given,
-            empty_statuses=spec.empty,
-            max_pages=spec.max_pages,
-            rules=spec.errors,
-        ),
+        wrapper=wrapper_of(relation, fields, spec, ("relations", relation, "methods", name)),
         required=spec.required,
         any_of=spec.any_of,
         optional=spec.optional,
         batch_size=spec.batch_size,
-        fresh_for=spec.fresh_for,
+        fresh_for=most,
+        unsaid=unsaid,
         max_pages=spec.max_pages,
+        exact=spec.exact,
+        proves=spec.proves,
+        at_most=spec.at_most,
+        order=spec.order,
+        rows_per_lookup=spec.rows_per_lookup,
+        examples=examples(spec, {f.name: f.type for f in fields}, ("relations", relation, "methods", name)),
     )
 
 
@@ -106,12 +125,15 @@ def _check(relation: RelationSpec, method: MethodSpec, sites: dict[str, SourceSp
                 (*where, "mirrors"),
                 f"{mirror!r} is a database: declare its table in 'database', not in 'methods'",
             )
-    for part in ("required", "any_of", "optional", "given"):
-        for field in getattr(method, part):
-            known(field, relation.fields, (*where, part), "field")
+    types = {name: TYPES[type_] for name, type_ in relation.fields.items()}
+    check_bind_fields(method, types, where)
+    for field in method.given:
+        known(field, relation.fields, (*where, "given"), "field")
     for field in (*method.reply.fields, *method.reply.optional):
         known(field, relation.fields, (*where, "reply"), "field")
+    logins.check_method(method, sites, where)
     _check_places(method, where)
+    check_promises(method, types, where)
     _check_batching(method, where)
     check_paging(method, where)
     check_looks(method, where)
@@ -119,6 +141,17 @@ def _check(relation: RelationSpec, method: MethodSpec, sites: dict[str, SourceSp
 
 def _check_places(method: MethodSpec, where: Where) -> None:
     """Every bind-field has a place in the request, and nothing else has."""
+    if not writes(method):
+        _check_template(method, where)
+    for field in method.given:
+        if field not in method.required:
+            raise Complaint(
+                (*where, "given"),
+                f"{field!r} is not always bound: move it to 'required', or read it from the rows",
+            )
+
+
+def _check_template(method: MethodSpec, where: Where) -> None:
     places = method.request.placeholders()
     for field in sorted(places):
         known(field, method.bound, (*where, "request"), "bind-field")
@@ -131,12 +164,6 @@ def _check_places(method: MethodSpec, where: Where) -> None:
         raise Complaint(
             (*where, "request", "path"), f"{{{field}}} is not always bound: move {field!r} to 'required'"
         )
-    for field in method.given:
-        if field not in method.required:
-            raise Complaint(
-                (*where, "given"),
-                f"{field!r} is not always bound: move it to 'required', or read it from the rows",
-            )
 
 
 def _check_batching(method: MethodSpec, where: Where) -> None:

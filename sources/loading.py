@@ -1,89 +1,49 @@
-"""From YAML files to a catalog. Whatever is wrong is told with the file, the line, the field and the fix."""
+"""From files to a catalog. Whatever is wrong is told with the file, the line, the field and the fix."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from mediator.catalog.model import Catalog, Relation
+from mediator.catalog.model import Catalog
 from mediator.errors import CatalogError
-from sources.advice import advice
-from sources.compiling import relations, source
-from sources.complaint import Complaint, Where
-from sources.declaration import Declaration, SourceSpec
-from sources.yaml_file import YamlFile, read_yaml
-
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+from sources.importing import part_at
+from sources.modules import declares
+from sources.parts import Part, catalog_of, part
+from sources.yaml_file import read_yaml
 
 
 def load(path: Path | str, variables: Mapping[str, str] | None = None) -> Catalog:
-    """The catalog of a file, or of every `*.yaml` of a folder. `${name}` stands for a variable's value."""
-    files = [_read(file, variables or {}) for file in _files(Path(path))]
-    sites: dict[str, SourceSpec] = {}
-    for file in files:
-        for name, spec in file.declaration.sources.items():
-            if sites.setdefault(name, spec) != spec:
-                raise file.error(("sources", name), f"source {name!r} is declared twice: rename one of them")
-    tables: dict[str, Relation] = {}
-    for file in files:
-        try:
-            found = relations(file.declaration, sites)
-        except Complaint as complaint:
-            raise file.error(complaint.where, complaint.message) from None
-        for name in found.keys() & tables.keys():
-            raise file.error(("relations", name), f"relation {name!r} is declared twice: rename one of them")
-        tables |= found
-    return Catalog(tables, {name: source(name, spec) for name, spec in sites.items()})
+    """The catalog of a file, or of every `*.yaml` of a folder and every `*.py` in which relations are declared.
+
+    `${name}` stands for a variable's value.
+    """
+    return catalog_of(parts_at(Path(path), variables or {}))
 
 
-@dataclass(frozen=True)
-class _File:
-    yaml: YamlFile
-    declaration: Declaration
+def parts_at(path: Path, variables: Mapping[str, str], origin: str = "") -> list[Part]:
+    """The declarations of a file or a folder. Raises `CatalogError` where one is wrong, or none is there."""
+    return [_read(file, variables, origin or str(file)) for file in _files(path)]
 
-    def error(self, where: Where, message: str) -> CatalogError:
-        return self.yaml.error(where, message)
+
+def declared_in(folder: Path) -> list[Path]:
+    """The files of a folder that declare something."""
+    programs = (p for p in folder.glob("*.py") if p.name[0] != "_" and declares(p))
+    return sorted([*folder.glob("*.yaml"), *programs])
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        if files := sorted(path.glob("*.yaml")):
+        if files := declared_in(path):
             return files
-        raise CatalogError(f"{path}: no *.yaml file in this folder")
+        raise CatalogError(f"{path}: no *.yaml file in this folder, and no *.py that declares a relation")
     if not path.exists():
         raise CatalogError(f"{path}: no such file or folder")
     return [path]
 
 
-def _read(path: Path, variables: Mapping[str, str]) -> _File:
+def _read(path: Path, variables: Mapping[str, str], origin: str) -> Part:
+    if path.suffix == ".py":
+        return part_at(path, origin, variables)
     file = read_yaml(path)
-    try:
-        return _File(file, Declaration.model_validate(_filled(file.content, variables, ())))
-    except Complaint as complaint:
-        raise file.error(complaint.where, complaint.message) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise file.error(first["loc"], advice(dict(first))) from None
-
-
-def _filled(value: Any, variables: Mapping[str, str], where: Where) -> Any:
-    """The content with its variables replaced."""
-    if isinstance(value, dict):
-        return {k: _filled(v, variables, (*where, k)) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_filled(v, variables, (*where, i)) for i, v in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-    for name in _VARIABLE.findall(value):
-        if name not in variables:
-            known = ", ".join(sorted(variables)) or "none"
-            raise Complaint(
-                where,
-                f"variable {name!r} has no value: give it one, with --set or in load() (given: {known})",
-            )
-    return _VARIABLE.sub(lambda m: variables[m[1]], value)
+    return part(file.content, origin, file.error, variables, path.parent)
