@@ -36,6 +36,7 @@ def show(store: Folder) -> None:
             [f"{h.declared.name}: {_size(h)}; {'; '.join(_ends(h, wall()))}" for h in held]
             or ["nothing is kept"]
         )
+        _print(_sent(store, wall()))
 
 
 @app.command()
@@ -93,6 +94,17 @@ def export(
         except OSError as error:
             raise Mistake(f"{file}: cannot be written: {error.strerror or error}") from None
         _print([f"{_count(len(rows), 'row')} of {relation} in {file}"])
+
+
+def _sent(store: Path, now: float) -> Iterator[str]:
+    """What counts against daily budgets today (UTC): as much as was sent, or a little more after a kill."""
+    from mediator.preflight import sent_today
+
+    sent = sent_today(store, now)
+    if sent is None:
+        yield "requests today: not known, as the count was damaged; daily budgets count as spent"
+    elif sent:
+        yield f"requests today: {', '.join(f'{count:,} to {name}' for name, count in sorted(sent.items()))}"
 
 
 def _expired(store: Store, names: Sequence[str], until: float) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The command line: `mediator query`, `explain`, `sources`, `demo`, `cache`.
+"""The command line: `mediator query`, `explain`, `sources`, `demo`, `cache`, `wrapper`.
 
 What a command needs is loaded when it runs, so that `--help` is there at once.
 """
@@ -6,18 +6,18 @@ What a command needs is loaded when it runs, so that `--help` is there at once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api import caching
+from api import caching, wrapping
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told
-from api.options import SUFFIXES, Format, PolicyName
+from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits
+from api.options import CatalogPaths, Format, PolicyName, Variables, WithDemo, pairs
+from api.receiving import format_for, receiver_for
 
 if TYPE_CHECKING:
-    from api.formats import Encoder
     from api.output import Receiver
     from api.progress import Progress
     from api.running import Outcome, Question
@@ -33,6 +33,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(caching.app, name="cache")
+app.add_typer(wrapping.app, name="wrapper")
 
 Statement = Annotated[
     str | None,
@@ -40,23 +41,6 @@ Statement = Annotated[
 ]
 SqlFile = Annotated[
     Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read the query from a file.")
-]
-CatalogPaths = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--catalog",
-        "-c",
-        metavar="PATH",
-        help="A YAML file that declares sources and relations, or a folder of them; may be repeated. "
-        "Default: what MEDIATOR_CATALOG names.",
-    ),
-]
-Variables = Annotated[
-    list[str] | None,
-    typer.Option("--set", "-s", metavar="NAME=VALUE", help="The value of ${NAME} in the catalog's files."),
-]
-WithDemo = Annotated[
-    bool, typer.Option("--demo", help="Ask a scripted web, served for this run, instead of a catalog.")
 ]
 ParameterValues = Annotated[
     list[str] | None,
@@ -69,6 +53,32 @@ ParameterValues = Annotated[
     ),
 ]
 
+OutputFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="Default: by the ending of --output; else a table in a terminal, csv in a pipe or a file.",
+    ),
+]
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file. Parquet needs one.")
+]
+StoreFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--store",
+        metavar="DIR",
+        help="A folder where rows, and what was measured of the sites, outlive the run: what is fresh there is not "
+        "asked again.",
+    ),
+]
+MaxAge = Annotated[
+    str | None,
+    typer.Option(
+        "--max-age", metavar="TIME", help="Ask again what is older than this: 90 (seconds), 15m, 2h, 3d."
+    ),
+]
+
 
 @app.command(epilog=EXPLAINED)
 def query(
@@ -77,35 +87,15 @@ def query(
     catalog: CatalogPaths = None,
     variable: Variables = None,
     demo: WithDemo = False,
-    format_: Annotated[
-        Format | None,
-        typer.Option(
-            "--format",
-            help="Default: by the ending of --output; else a table in a terminal, csv in a pipe or a file.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file. Parquet needs one."),
-    ] = None,
+    format_: OutputFormat = None,
+    output: OutputFile = None,
     parameter: ParameterValues = None,
-    limit_seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, help="Stop after so long, with what was found so far; the answer is then partial."
-        ),
-    ] = None,
+    max_calls: MaxCalls = None,
+    max_bytes: MaxBytes = None,
+    max_seconds: MaxSeconds = None,
     policy: Annotated[PolicyName, typer.Option(help="Who decides where rows go next.")] = PolicyName.rank,
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="A folder where rows outlive the run: what is fresh there is not asked again."
-        ),
-    ] = None,
-    max_age: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Ask again what is older than this: 90 (seconds), 15m, 2h, 3d."),
-    ] = None,
+    store: StoreFolder = None,
+    max_age: MaxAge = None,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="A line per source on stderr.")
     ] = True,
@@ -120,20 +110,19 @@ def query(
     """
     with told():
         from api.catalogs import to_ask
-        from api.durations import seconds_of
         from api.running import Question
         from api.verdict import exit_code
 
-        chosen = _format(format_, output)
+        chosen = format_for(format_, output)
         question = Question(
             _statement(sql, file),
-            _pairs("--parameter", parameter),
+            pairs("--parameter", parameter),
             policy.value,
-            limit_seconds,
-            float("inf") if max_age is None else seconds_of("--max-age", max_age),
+            age(max_age),
+            limits(max_calls, max_bytes, max_seconds),
         )
-        receiver = _receiver(chosen, output)
-        with to_ask(catalog or [], _pairs("--set", variable), demo) as asked:
+        receiver = receiver_for(chosen, output)
+        with to_ask(catalog or [], pairs("--set", variable), demo) as asked:
             outcome = _run(asked, question, receiver, _progress(wanted=progress and not quiet), store)
         _report(outcome, quiet)
         raise typer.Exit(exit_code(outcome))
@@ -147,28 +136,50 @@ def explain(
     variable: Variables = None,
     demo: WithDemo = False,
     parameter: ParameterValues = None,
+    max_calls: MaxCalls = None,
+    max_bytes: MaxBytes = None,
+    max_seconds: MaxSeconds = None,
+    store: StoreFolder = None,
+    max_age: MaxAge = None,
 ) -> None:
-    """Say how a query would be answered, or why it cannot be and what would help. Nothing is asked."""
+    """Say how a query would be answered and what it would cost, or why it cannot be and what would help.
+
+    Nothing is asked. With a store the estimate rests on what was measured and is held there.
+    """
     with told():
         from api.catalogs import to_read
         from api.explaining import explained
         from api.terminal import stdout
 
-        known = to_read(catalog or [], _pairs("--set", variable), demo)
-        for line in explained(_statement(sql, file), known, _pairs("--parameter", parameter)):
-            stdout().print(line)
+        known = to_read(catalog or [], pairs("--set", variable), demo)
+        said = {**limits(max_calls, max_bytes, max_seconds), "max_age": age(max_age)}
+        for line in explained(_statement(sql, file), known, pairs("--parameter", parameter), said, store):
+            stdout().print(line, soft_wrap=True)
 
 
 @app.command()
-def sources(catalog: CatalogPaths = None, variable: Variables = None, demo: WithDemo = False) -> None:
-    """List the relations, their fields, and the ways in: what each site must be given, and its mirrors."""
+def sources(
+    catalog: CatalogPaths = None,
+    variable: Variables = None,
+    demo: WithDemo = False,
+    store: StoreFolder = None,
+) -> None:
+    """List the relations, their fields, and the ways in: what each site must be given, its mirrors, who declares it.
+
+    With a store also what was measured of each, and how many requests are left today. Without a catalog: the plugins
+    that are installed, none of which is run for that.
+    """
     with told():
-        from api.catalogs import to_read
-        from api.listing import listed
+        from api.catalogs import nothing_is_named, to_read
+        from api.listing import installed_plugins, listed
         from api.terminal import stdout
 
-        for line in listed(to_read(catalog or [], _pairs("--set", variable), demo)):
-            stdout().print(line)
+        if not demo and nothing_is_named(catalog or []):
+            for line in installed_plugins():
+                stdout().print(line)
+            return
+        for line in listed(to_read(catalog or [], pairs("--set", variable), demo), store):
+            stdout().print(line, soft_wrap=True)
 
 
 @app.command("demo")
@@ -185,7 +196,7 @@ def demonstrate() -> None:
         demo = found_demo()
         with demo.serve() as served:
             told_to = tell(
-                demo, served, stdout(), _receiver(Format.table, None), _progress(wanted=True, plain=False)
+                demo, served, stdout(), receiver_for(Format.table, None), _progress(wanted=True, plain=False)
             )
             outcome = asyncio.run(told_to)
         raise typer.Exit(exit_code(outcome))
@@ -211,45 +222,6 @@ def _statement(sql: str | None, file: Path | None) -> str:
             raise Mistake(f"{file}: cannot be read: {error.strerror}") from None
     assert sql is not None
     return sys.stdin.read() if sql == "-" else sql
-
-
-def _pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
-    pairs = {}
-    for text in given or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise Mistake(f"{option} {text}: expected NAME=VALUE")
-        pairs[name] = value
-    return pairs
-
-
-def _format(chosen: Format | None, output: Path | None) -> Format:
-    """What was chosen, or what goes with where it is written."""
-    if chosen is None and output is not None:
-        chosen = SUFFIXES.get(output.suffix.lower())
-    if chosen is None:
-        chosen = Format.table if output is None and sys.stdout.isatty() else Format.csv
-    if chosen is Format.parquet and output is None:
-        raise Mistake("parquet can be read only when it is whole: write it to a file with --output FILE")
-    if chosen is Format.arrow and output is None and sys.stdout.isatty():
-        raise Mistake("arrow is not for terminals: write it to a file with --output FILE, or into a pipe")
-    return chosen
-
-
-def _receiver(chosen: Format, output: Path | None) -> Receiver:
-    import pyarrow as pa
-
-    from api.formats import encoder
-    from api.output import Document
-    from api.terminal import colourful, stdout
-
-    console = stdout()
-    width = console.width if output is None and console.is_terminal else None
-
-    def make(schema: pa.Schema) -> Encoder:
-        return encoder(chosen, schema, width=width, colour=output is None and colourful(console))
-
-    return Document(make, output)
 
 
 def _progress(*, wanted: bool, plain: bool = True) -> Progress:

@@ -42,6 +42,7 @@ class Demo:
     catalog: Catalog  # at an address where nothing is, to be looked at
     serve: Callable[[], AbstractContextManager[Served]]
     rehearse: Callable[[], AbstractContextManager[Served]]  # the same sites, with little in them, and well
+    built_in: Callable[[], AbstractContextManager[Catalog]]  # all that is built in, on a good day
 
 
 def found_demo() -> Demo:

@@ -86,6 +86,18 @@ def complain(message: str) -> None:
             console.print(Text(harmless(line)), soft_wrap=not console.is_terminal)
 
 
+def warn(message: str) -> None:
+    """`warning: ...` on stderr: what is wrong, but ends nothing."""
+    from rich.text import Text
+
+    from api.cells import harmless
+    from api.terminal import stderr
+
+    console = stderr()
+    said = Text.assemble(("warning: ", "bold yellow"), harmless(" ".join(message.splitlines())))
+    console.print(said, soft_wrap=not console.is_terminal)
+
+
 def _pointed(line: str, at: int, console: Console) -> tuple[Text, Text]:
     """A line of the statement and the mark below it; in a terminal, as much of the line as has room."""
     from rich.cells import cell_len

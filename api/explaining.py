@@ -3,28 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
 from api.cells import harmless
 from mediator.answering import verdicts_of
+from mediator.assembly import Settings
+from mediator.binding.counting import Known
+from mediator.binding.estimate import estimate
 from mediator.binding.explain import explain
+from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.catalog.model import Catalog
+from mediator.clock import wall
+from mediator.preflight import allowed_by, known_of_store, left_today, relations_of
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
 from mediator.query.understand import understand
 
 _INDENT = "  "
 
 
-def explained(sql: str, catalog: Catalog, parameters: Mapping[str, str]) -> Iterator[Text]:
-    """Line by line. Raises a `QueryError`, with advice, where the query cannot be answered."""
+def explained(
+    sql: str,
+    catalog: Catalog,
+    parameters: Mapping[str, str],
+    said: Mapping[str, Any] | None = None,
+    store: Path | None = None,
+) -> Iterator[Text]:
+    """Line by line. Raises a `QueryError`, with advice, where the query cannot be answered.
+
+    `said` are settings of the query, by name; a store's folder is looked at for what the query need not ask.
+    """
     query = understand(sql, catalog, parameters)
     verdicts = verdicts_of(query, catalog)
     yield Text("This query can be answered. Nothing has been asked.", "bold green")
     for stage in query.stages:
         yield Text()
         yield from _stage(stage, query, verdicts)
+    yield Text()
+    yield from _estimate(query, verdicts, catalog, Settings(**(said or {})), store)
+    for line in lacking(query, verdicts, catalog):
+        yield Text(harmless(f"warning: {line}"), "yellow")
+
+
+def _estimate(
+    query: Query, verdicts: Mapping[str, Verdict], catalog: Catalog, settings: Settings, store: Path | None
+) -> Iterator[Text]:
+    """What it would cost, by alias and in all, and which ceilings it may reach."""
+    now = wall()
+    known = Known()
+    if store is not None:
+        known = known_of_store(store, relations_of(query), now, settings.max_age)
+    allowed = allowed_by(settings, catalog, left_today(catalog, store, now))
+    found = estimate(query, verdicts, catalog.sources, known, allowed)
+    yield Text("Estimate", "bold cyan")
+    for alias in found.aliases:
+        name = alias.relation if alias.alias == alias.relation else f"{alias.relation} ({alias.alias})"
+        yield Text(_INDENT + harmless(f"{name}: {alias.line()}"))
+    yield Text(_INDENT + found.line())
+    for warning in found.warnings:
+        yield Text(harmless(f"warning: {warning}"), "yellow")
 
 
 def _stage(stage: Stage, query: Query, verdicts: Mapping[str, Verdict]) -> Iterator[Text]:

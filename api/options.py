@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from api.exits import Mistake
 
 
 class Format(StrEnum):
@@ -34,3 +40,32 @@ SUFFIXES = {
     ".arrow": Format.arrow,
     ".arrows": Format.arrow,
 }
+
+CatalogPaths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--catalog",
+        "-c",
+        metavar="PATH",
+        help="A file that declares sources and relations (YAML or Python), a folder of them, plugin:NAME for one that "
+        "is installed, or plugins for all of those; may be repeated. Default: what MEDIATOR_CATALOG names.",
+    ),
+]
+Variables = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="The value of ${NAME} in the catalog's files."),
+]
+WithDemo = Annotated[
+    bool, typer.Option("--demo", help="Ask a scripted web, served for this run, instead of a catalog.")
+]
+
+
+def pairs(option: str, given: Sequence[str] | None) -> dict[str, str]:
+    """What options such as `--set NAME=VALUE` say."""
+    found = {}
+    for text in given or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise Mistake(f"{option} {text}: expected NAME=VALUE")
+        found[name] = value
+    return found

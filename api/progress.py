@@ -70,7 +70,7 @@ class Silent:
         return nullcontext()
 
     def note(self, text: str) -> None:
-        self._console.print(text)
+        self._console.print(Text(harmless(text)), soft_wrap=not self._console.is_terminal)
 
     def close(self) -> None:
         return

@@ -7,7 +7,8 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -34,8 +35,8 @@ class Question:
     sql: str
     parameters: Mapping[str, str]
     policy: str = "rank"
-    limit_seconds: float | None = None
     max_age: float = float("inf")  # seconds
+    limits: Mapping[str, Any] = field(default_factory=dict)  # settings that say what it may spend
 
 
 @dataclass(frozen=True)
@@ -113,11 +114,17 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
     """Raises a `QueryError` before anything is opened or asked, if the question is at fault."""
     loop = asyncio.get_running_loop()
     answers = mediator.answering(
-        question.sql, question.parameters, policy=question.policy, max_age=question.max_age
+        question.sql,
+        question.parameters,
+        policy=question.policy,
+        max_age=question.max_age,
+        **question.limits,
     )
     run_ = _Run(mediator, answers, receiver, progress, loop.time())
     try:
-        with _interrupting(run_.interrupt), _limited(answers, question.limit_seconds):
+        with interrupting(run_.interrupt):
+            for line in answers.warnings:
+                progress.note(f"warning: {line}")
             receiver.open(answers.schema)
             async with answers, _watched(run_):
                 await run_.pass_on()
@@ -185,7 +192,7 @@ class _Look:
 
 
 @contextmanager
-def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
+def interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C, and the polite `kill`, end the run with what it has found."""
     loop = asyncio.get_running_loop()
     try:
@@ -200,16 +207,3 @@ def _interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
     finally:
         for sign in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(sign)
-
-
-@contextmanager
-def _limited(answers: Answers, seconds: float | None) -> Iterator[None]:
-    if seconds is None:
-        yield
-        return
-    why = f"the limit of {seconds:g} s was reached"
-    timer = asyncio.get_running_loop().call_later(seconds, answers.stop, why)
-    try:
-        yield
-    finally:
-        timer.cancel()

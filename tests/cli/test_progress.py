@@ -9,7 +9,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from api.progress import Plain, Redrawn, Silent, Standing, progress_for
-from mediator.access.latency import Distribution
+from mediator.access.mirrors.latency import Distribution
 from mediator.access.statistics import SourceStatistics
 
 IDLE = SourceStatistics(

@@ -74,9 +74,9 @@ def test_no_rows_is_never_said_for_no_answer(trade: Web) -> None:
 def test_the_time_limit_ends_a_run_that_would_not_end(trade: Web) -> None:
     trade.behave("authors", HANGING)
     sql = "SELECT b.title, a.name FROM books b JOIN authors a ON a.id = b.author_id"
-    result = called("query", sql, *at(trade), "--limit-seconds", "0.2")
+    result = called("query", sql, *at(trade), "--max-seconds", "0.2")
     assert result.exit_code == 3
-    assert "partial: the limit of 0.2 s was reached" in result.stderr
+    assert "partial: the query may take 0.2 s (max_seconds), and needs more" in result.stderr
 
 
 def test_from_stdin_and_from_a_file(calm: Web, tmp_path: Path) -> None:

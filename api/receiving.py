@@ -1,0 +1,43 @@
+"""Where the answers of a command go, and in which format, by what its options say."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from api.exits import Mistake
+from api.options import SUFFIXES, Format
+
+if TYPE_CHECKING:
+    from api.formats import Encoder
+    from api.output import Receiver
+
+
+def format_for(chosen: Format | None, output: Path | None) -> Format:
+    """What was chosen, or what goes with where it is written."""
+    if chosen is None and output is not None:
+        chosen = SUFFIXES.get(output.suffix.lower())
+    if chosen is None:
+        chosen = Format.table if output is None and sys.stdout.isatty() else Format.csv
+    if chosen is Format.parquet and output is None:
+        raise Mistake("parquet can be read only when it is whole: write it to a file with --output FILE")
+    if chosen is Format.arrow and output is None and sys.stdout.isatty():
+        raise Mistake("arrow is not for terminals: write it to a file with --output FILE, or into a pipe")
+    return chosen
+
+
+def receiver_for(chosen: Format, output: Path | None) -> Receiver:
+    import pyarrow as pa
+
+    from api.formats import encoder
+    from api.output import Document
+    from api.terminal import colourful, stdout
+
+    console = stdout()
+    width = console.width if output is None and console.is_terminal else None
+
+    def make(schema: pa.Schema) -> Encoder:
+        return encoder(chosen, schema, width=width, colour=output is None and colourful(console))
+
+    return Document(make, output)
