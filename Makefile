@@ -30,6 +30,8 @@ sources: setup ## list the relations of the book trade and how each can be asked
 	@$(BIN)/mediator sources --demo
 
 test: setup ## run every test, in parallel
+	@command -v curl >/dev/null \
+	  || { echo "The tests follow the tutorial, which asks with curl, and there is none here: apt-get install curl"; exit 1; }
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { echo "The tests start a PostgreSQL server, and there is none here: apt-get install postgresql"; exit 1; }
 	$(BIN)/python -m pytest -n auto
