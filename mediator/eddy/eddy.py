@@ -202,15 +202,24 @@ class Eddy:
     def _step(self, batch: Batch) -> tuple[Batch, Destination]:
         if batch.cut >= 0:
             return batch, Probe(batch.cut)
-        where, portion = self._router.next(batch.signature)
-        if not isinstance(where, Probe):
-            return batch, where
-        batch = self.unbuilt.arriving(batch, where.alias)
-        # From a SteM that is empty yet nothing can be learnt.
-        if portion and batch.seen[where.alias] and len(batch) > 2 * portion:
-            self._floating.push(batch.take(slice(portion, None)))
-            batch = batch.take(slice(0, portion))
-        return batch, where
+        while True:
+            where, sample = self._router.next(batch.signature)
+            if not isinstance(where, Probe):
+                return batch, where
+            batch = self.unbuilt.arriving(batch, where.alias)
+            # From a SteM that is empty yet nothing can be learnt.
+            if not sample or not batch.seen[where.alias] or len(batch) <= 2 * sample:
+                return batch, where
+            self._look(batch.take(slice(0, sample)), where)
+
+    def _look(self, sample: Batch, where: Probe) -> None:
+        """What a probe would find, for the policy alone: to go on with a few rows apart from the others costs more than
+        to find their matches again."""
+        join = self._join(sample.signature.spanned, where.alias)
+        prepare(self.run, join, sample)
+        met, seconds = self._timed_meet(join, sample)
+        out = 0 if met.wider is None else len(met.wider)
+        self._router.learn(Visit(sample.signature, where, max(1, met.done), out, seconds))
 
     def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
         """Probes in parts that are worth a hand each."""

@@ -41,8 +41,8 @@ class Policy(Protocol):
 
     def learn(self, visit: Visit) -> None: ...
 
-    def portion(self, signature: Signature, destination: Destination) -> int:
-        """How many rows of a batch are to go where it was just sent, the others staying behind; 0: all."""
+    def sample(self, signature: Signature, destination: Destination) -> int:
+        """How many rows of a batch are to be tried where it was just sent, before it is sent anywhere; 0: none."""
         ...
 
     def builds(self, coming: Coming) -> bool:

@@ -33,28 +33,28 @@ class Router:
         self._routes: dict[Signature, Route] = {}
 
     def next(self, signature: Signature) -> tuple[Destination, int]:
-        """Where a batch goes, and how many of its rows; 0: all."""
+        """Where a batch goes, and how many of its rows are to be tried there before; 0: none."""
         route = self._routes.get(signature)
         if route is None:
             route = self._routes[signature] = Route(list(self._legal(signature)))
-        portion = 0
+        sample = 0
         if len(route.array) > 1:
             if not route.left:
-                portion = self._choose(signature, route)
+                sample = self._choose(signature, route)
             route.left -= 1
-        return route.array[0], portion
+        return route.array[0], sample
 
     def _choose(self, signature: Signature, route: Route) -> int:
         """Ask the policy. The more often it says the same, the longer it is believed."""
         before, chosen = route.array[0], self._policy.choose(signature, route.array)
         route.array.remove(chosen)
         route.array.insert(0, chosen)
-        portion = self._policy.portion(signature, chosen)
-        again = chosen == before and not portion
+        sample = self._policy.sample(signature, chosen)
+        again = chosen == before and not sample
         route.left = route.patience = (
             min(self._revisit, 2 * route.patience) if again and route.patience else 1
         )
-        return portion
+        return sample
 
     def learn(self, visit: Visit) -> None:
         self._policy.learn(visit)

@@ -22,12 +22,12 @@ def _seen(destination: Destination, fan_out: float, seconds: float = 1.0) -> Vis
     return Visit(FROM, destination, ROWS, round(ROWS * fan_out), seconds)
 
 
-def test_what_nobody_has_tried_gets_a_few_rows_each_in_turns() -> None:
+def test_what_nobody_has_tried_is_tried_with_a_few_rows_each_in_turns() -> None:
     router = _router(Rank())
-    first, portion = router.next(FROM)
+    first, sample = router.next(FROM)
     second, _ = router.next(FROM)
     assert {first, second} == set(BOTH), "the second batch does not wait for what the first finds out"
-    assert 0 < portion < ROWS
+    assert 0 < sample < ROWS
 
 
 def test_what_thins_out_most_for_its_cost_gets_whole_batches() -> None:

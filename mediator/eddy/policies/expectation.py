@@ -16,6 +16,7 @@ _LEAST = 1e-9
 class Expectation:
     def __init__(self) -> None:
         self._n = self._rows = self._seconds = self._square = self._product = 0.0
+        self._known: tuple[float, float] | None = 0.0, 0.0  # the line, until more is known
 
     def add(self, rows: int, seconds: float) -> None:
         self._n = _KEEP * self._n + 1.0
@@ -23,17 +24,23 @@ class Expectation:
         self._seconds = _KEEP * self._seconds + seconds
         self._square = _KEEP * self._square + rows * rows
         self._product = _KEEP * self._product + rows * seconds
+        self._known = None
 
     def expected(self, rows: float) -> float:
         """Seconds that a visit of so many rows usually takes."""
-        fixed, per_row = self._line()
+        fixed, per_row = self._known or self._line()
         return fixed + per_row * rows
 
     def per_row(self, seconds: float, expected: float) -> float:
         """What a row costs where visits took so many seconds, and so many had been expected."""
-        return max(self._line()[1], _LEAST) * (seconds + _DOUBT) / (expected + _DOUBT)
+        _, per_row = self._known or self._line()
+        return max(per_row, _LEAST) * (seconds + _DOUBT) / (expected + _DOUBT)
 
     def _line(self) -> tuple[float, float]:
+        self._known = self._fitted()
+        return self._known
+
+    def _fitted(self) -> tuple[float, float]:
         if not self._rows:
             return 0.0, 0.0
         spread = self._n * self._square - self._rows * self._rows

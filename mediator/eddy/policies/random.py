@@ -22,5 +22,8 @@ class AtRandom(Usual):
     def learn(self, visit: Visit) -> None:
         pass
 
+    def sample(self, signature: Signature, destination: Destination) -> int:
+        return int(self._random.random() < 0.2)
+
     def builds(self, coming: Coming) -> bool:
         return self._random.random() < 0.5

@@ -1,8 +1,9 @@
 """Rank ordering (Overheads of eddies, 2004): least (fan-out - 1) / cost first, both measured per signature.
 
 A probe that thins its batch out cheaply comes early; one that multiplies it comes late. A destination that was never
-tried from a signature is judged by what visits from others came to; one that was never tried at all is tried first,
-with a few rows, and those without a result yet in turns. Old visits weigh less than new ones.
+tried from a signature is judged by what visits from others came to; one that was never tried at all is tried with a
+few rows before the batch goes anywhere, and those without a result yet are gone to in turns. Old visits weigh less than
+new ones.
 
 SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
 rule out is then never asked for, and a call costs more than any probe.
@@ -53,18 +54,27 @@ class Rank(Usual):
         if signature.completing >= 0:
             return _completion(legal)
         chosen = min(legal, key=lambda d: self._rank(signature, d))
-        self._past.setdefault((signature, chosen), _Past()).tries += 1
+        self._of(signature, chosen).tries += 1
         return chosen
 
     def learn(self, visit: Visit) -> None:
         if isinstance(visit.destination, Probe):
             self._usual.add(visit.rows_in, visit.seconds)
         expected = self._usual.expected(visit.rows_in)
-        self._past.setdefault((visit.signature, visit.destination), _Past()).add(visit, expected)
-        self._anywhere.setdefault(visit.destination, _Past()).add(visit, expected)
+        self._of(visit.signature, visit.destination).add(visit, expected)
+        past = self._anywhere.get(visit.destination)
+        if past is None:
+            past = self._anywhere[visit.destination] = _Past()
+        past.add(visit, expected)
 
-    def portion(self, signature: Signature, destination: Destination) -> int:
+    def sample(self, signature: Signature, destination: Destination) -> int:
         return 0 if self._known(signature, destination) else _TRIAL
+
+    def _of(self, signature: Signature, destination: Destination) -> _Past:
+        past = self._past.get((signature, destination))
+        if past is None:
+            past = self._past[signature, destination] = _Past()
+        return past
 
     def _known(self, signature: Signature, destination: Destination) -> _Past | None:
         """What visits from this signature came to; failing that, those from any."""

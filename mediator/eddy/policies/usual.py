@@ -17,8 +17,8 @@ class Usual:
     def __init__(self, kept: float = float("inf")) -> None:
         self._kept = kept
 
-    def portion(self, signature: Signature, destination: Destination) -> int:
-        """How many rows of a batch are enough to find out; 0: it is not about finding out."""
+    def sample(self, signature: Signature, destination: Destination) -> int:
+        """How many rows are enough to find out; 0: it is not about finding out."""
         return 0
 
     def builds(self, coming: Coming) -> bool:
