@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from api import checking, drafting, replaying, trying
+from api import checking, drafting, replaying, schema, trying
 
 app = typer.Typer(
     name="wrapper",
@@ -15,3 +15,4 @@ drafting.add_to(app)
 trying.add_to(app)
 checking.add_to(app)
 replaying.add_to(app)
+schema.add_to(app)
