@@ -22,6 +22,7 @@ FOUND = (
     84352,  # constants were asked for in another way before it was noted that the first had failed
     976,  # a block that is never true has no providers to report on
 )
+FOUND_AMONG_RANGES = (4143,)  # one scan had brought some rows; when another failed, that was forgotten
 
 
 @pytest.mark.parametrize("first", range(0, 400, BLOCK))
@@ -59,4 +60,11 @@ def test_bounds_and_methods_that_do_not_bring_all_change_no_answer(first: int) -
 def test_what_was_found_stays_found(seed: int) -> None:
     effort = Effort()
     search(seed, effort)
+    assert effort.cases == 1
+
+
+@pytest.mark.parametrize("seed", FOUND_AMONG_RANGES)
+def test_what_was_found_among_ranges_stays_found(seed: int) -> None:
+    effort = Effort()
+    search(seed, effort, draw_ranges)
     assert effort.cases == 1

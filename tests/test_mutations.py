@@ -24,6 +24,7 @@ import mediator.state.places as places
 from mediator.eddy.asking import Asking
 from mediator.eddy.destinations import LookUp, Probe
 from mediator.eddy.eddy import Eddy
+from mediator.eddy.intake import Intake
 from mediator.eddy.run import Run
 from mediator.eddy.unbuilt import Unbuilt
 from mediator.flow.events import Failed
@@ -335,8 +336,8 @@ BOUNDS: list[Patch] = [
 
 def _put_off(patch: pytest.MonkeyPatch) -> None:
     """A scan's end goes before rows of it that were put off."""
-    decide = Eddy._decide
-    patch.setattr(Eddy, "_decide", lambda self: decide(self) if self._inbox else None)
+    decide = Intake._decide
+    patch.setattr(Intake, "_decide", lambda self: decide(self) if self._inbox else None)
 
 
 RULES: list[Patch] = [

@@ -324,9 +324,13 @@ class Asking:
         return set(zip(*(store.gather(f, taken(ids, asked)).to_pylist() for f in fields), strict=True))
 
     def _scanned_elsewhere(self, ask: Ask) -> bool:
-        """Whether another scan of the relation goes on or has ended well."""
+        """Whether another scan of the relation goes on or has ended, if only with all that it promised."""
         going = any(o.ask.relation == ask.relation and not o.ask.bind_set for o in self._open.values())
-        return going or self._run.views[ask.relation].coverage.whole
+        view = self._run.views[ask.relation]
+        ended = view.coverage.get((), ())
+        if ended is None or ended.known != Known.FAILED or ended.method in ("", ask.method):
+            return going or view.coverage.whole
+        return going or view.stem.relation.method(ended.method).proves != "all"
 
     def _relying(self, ask: Ask) -> list[int]:
         return [

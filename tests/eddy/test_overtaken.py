@@ -117,7 +117,7 @@ def test_what_a_lookup_brings_calls_back_no_other_and_all_is_answered_once() -> 
 def test_rows_behind_a_probe_cut_short_are_looked_up_all_the_same(room: int) -> None:
     query = Query()
     for eddy in query.stages.eddies().values():
-        eddy._room = room
+        eddy._probing._room = room
     query.land("t", (10, 100), (20, 200))
     query.land("r", (1, 10), (2, 20), (3, 30), (4, 10))
     assert query.lookups == [(30,)]

@@ -1,0 +1,58 @@
+"""Probes at work: several batches, and parts of them, at the same time, each timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from mediator.clock import Clock
+from mediator.eddy.destinations import Probe
+from mediator.eddy.joining import Join, Met, meet, prepare, rejoined
+from mediator.eddy.run import Run
+from mediator.flow.batch import Batch
+from mediator.state.hands import Hands
+
+Probed = tuple[
+    Batch, Probe, list[tuple[Batch, Met]], float
+]  # what was probed where, what was found, in what time
+
+
+class Probing:
+    def __init__(self, run: Run, hands: Hands, room: int, effort: Clock) -> None:
+        self._run = run
+        self._hands = hands
+        self._room = room
+        self._effort = effort
+        self._joins: dict[tuple[int, int], Join] = {}
+
+    def join(self, spanned: int, alias: int) -> Join:
+        """How batches that span these are widened by the alias."""
+        join = self._joins.get((spanned, alias))
+        if join is None:
+            join = self._joins[spanned, alias] = Join.of(self._run.block, spanned, alias)
+        return join
+
+    def one(self, batch: Batch, where: Probe) -> tuple[Met, float]:
+        """What the batch finds, and how many seconds of work that was."""
+        join = self.join(batch.signature.spanned, where.alias)
+        prepare(self._run, join, batch)
+        return self._timed(join, batch)
+
+    def all(self, steps: Sequence[tuple[Batch, Probe]]) -> Iterator[Probed]:
+        """Each batch in parts that are worth a hand each."""
+        rows = sum(len(batch) for batch, _ in steps)
+        pieces = [batch.parts(self._hands.share(rows)) for batch, _ in steps]
+        tasks = []
+        for (batch, where), parts in zip(steps, pieces, strict=True):
+            join = self.join(batch.signature.spanned, where.alias)
+            prepare(self._run, join, batch)
+            tasks += [partial(self._timed, join, part) for part in parts]
+        found = iter(self._hands.each(tasks, rows))
+        for (batch, where), parts in zip(steps, pieces, strict=True):
+            timed = [next(found) for _ in parts]
+            met = rejoined(batch, parts, [met for met, _ in timed])
+            yield batch, where, met, sum(seconds for _, seconds in timed)
+
+    def _timed(self, join: Join, batch: Batch) -> tuple[Met, float]:
+        began = self._effort()
+        return meet(self._run, join, batch, self._room), self._effort() - began
