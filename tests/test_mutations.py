@@ -97,7 +97,7 @@ def _one_destination(patch: pytest.MonkeyPatch) -> None:
         others = [d for d in self._router._legal(batch.signature) if isinstance(d, Probe) and d != where]
         if others and batch.cut < 0 and found.rest is None:
             spanned = batch.signature.spanned
-            second = joining.meet(self.run, self._join(spanned, others[0].alias), batch, 10**6)
+            second = joining.meet(self.run, self._probing.join(spanned, others[0].alias), batch, 10**6)
             if second.wider is not None:
                 self._floating.push(second.wider)
         return met(self, batch, where, found)
