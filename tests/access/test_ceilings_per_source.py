@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from random import Random
 
 import pytest
 from access_kit import Listener, Scripted, catalog, in_turn, lookups, page, rows_for, scan, status, steady
@@ -285,7 +286,8 @@ class TestOtherQueries:
 @given(st.data())
 def test_no_query_ever_sends_more_than_it_may(data: st.DataObject) -> None:
     """Whatever fails, whoever joins: what only one query wants stays under its ceilings, and every lookup ends."""
-    rng = data.draw(st.randoms(use_true_random=False))
+    # Not hypothesis' own kind: in what order the tasks ask it is not the test's to say.
+    rng = Random(data.draw(st.integers(0, 2**32), "seed"))
     most = {name: data.draw(st.integers(0, 6), name) for name in ("north", "south")}
     whole = data.draw(st.one_of(st.none(), st.integers(0, 8)))
 
