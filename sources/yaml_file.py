@@ -54,20 +54,20 @@ def read_yaml(path: Path) -> YamlFile:
 
 def _check(path: Path, root: yaml.Node) -> None:
     """Keys that stand twice, of which YAML keeps the last in silence, and aliases that multiply."""
-    todo: list[tuple[yaml.Node, tuple[str, ...]]] = [(root, ())]
+    waiting: list[tuple[yaml.Node, tuple[str, ...]]] = [(root, ())]
     parts = 0
-    while todo:
-        node, steps = todo.pop()
+    while waiting:
+        node, steps = waiting.pop()
         parts += 1
         if parts > _MOST_PARTS or len(steps) > _DEEPEST:
             raise _error(
                 path, node.start_mark.line + 1, "file", "too large or too deep: write it without aliases"
             )
         if isinstance(node, yaml.MappingNode):
-            todo += [(value, (*steps, str(key.value)[:60])) for key, value in node.value]
+            waiting += [(value, (*steps, str(key.value)[:60])) for key, value in node.value]
             _check_keys(path, node, steps)
         elif isinstance(node, yaml.SequenceNode):
-            todo += [(value, (*steps, str(n))) for n, value in enumerate(node.value)]
+            waiting += [(value, (*steps, str(n))) for n, value in enumerate(node.value)]
 
 
 def _check_keys(path: Path, node: yaml.MappingNode, steps: tuple[str, ...]) -> None:

@@ -120,6 +120,8 @@ def test_an_opening_that_is_broken_off_frees_the_store(tmp_path: Path) -> None:
                 for _ in range(hops):
                     await asyncio.sleep(0)
                 task.cancel()
-            Store(tmp_path).close()
+            store = Store(tmp_path)  # refused while anybody holds it
+            assert store.folder == tmp_path
+            store.close()
 
     asyncio.run(main())

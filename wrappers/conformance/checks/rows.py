@@ -184,6 +184,11 @@ def _for(lookup: Lookup) -> str:
 
 
 def checks() -> Iterator[Check]:
+    yield from _of_one_reply()
+    yield from _of_several()
+
+
+def _of_one_reply() -> Iterator[Check]:
     yield Check(
         "replies-read",
         "what the site says to a known binding can be read",
@@ -227,6 +232,9 @@ def checks() -> Iterator[Check]:
         "look for the field's place in the reply; if it is empty on purpose, name it in reply.optional",
         _sometimes_there,
     )
+
+
+def _of_several() -> Iterator[Check]:
     yield Check(
         "key-unique",
         "no two different rows have the same key",
