@@ -1,4 +1,4 @@
-"""The command line: `mediator query`, `explain`, `sources`, `demo`, `cache`, `wrapper`.
+"""The command line: `mediator query`, `explain`, `sources`, `demo`, `cache`, `wrapper`, `trace`.
 
 What a command needs is loaded when it runs, so that `--help` is there at once.
 """
@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api import caching, wrapping
+from api import caching, tracing, wrapping
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told
-from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits
-from api.options import CatalogPaths, Format, PolicyName, Variables, WithDemo, pairs
-from api.receiving import format_for, receiver_for
+from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
+from api.options import (
+    CatalogPaths,
+    Format,
+    GoalName,
+    PolicyName,
+    StalledAfter,
+    Variables,
+    WithDemo,
+    WithGoal,
+    WithPartials,
+    pairs,
+)
+from api.receiving import format_for, receiver_for, records_for
+from api.steering import Boost, Pause, Prefer, steering
 
 if TYPE_CHECKING:
     from api.output import Receiver
@@ -34,6 +46,7 @@ app = typer.Typer(
 )
 app.add_typer(caching.app, name="cache")
 app.add_typer(wrapping.app, name="wrapper")
+app.add_typer(tracing.app, name="trace")
 
 Statement = Annotated[
     str | None,
@@ -79,6 +92,15 @@ MaxAge = Annotated[
     ),
 ]
 
+TraceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--trace",
+        metavar="FILE",
+        help="Keep what was decided and why, and all that the policy was told: `mediator trace show | replay FILE`.",
+    ),
+]
+
 
 @app.command(epilog=EXPLAINED)
 def query(
@@ -93,9 +115,18 @@ def query(
     max_calls: MaxCalls = None,
     max_bytes: MaxBytes = None,
     max_seconds: MaxSeconds = None,
-    policy: Annotated[PolicyName, typer.Option(help="Who decides where rows go next.")] = PolicyName.rank,
+    policy: Annotated[
+        PolicyName, typer.Option(help="Who decides where rows go next.")
+    ] = PolicyName.foresight,
+    goal: WithGoal = GoalName.all_rows,
     store: StoreFolder = None,
     max_age: MaxAge = None,
+    prefer: Prefer = None,
+    pause: Pause = None,
+    boost: Boost = None,
+    trace: TraceFile = None,
+    partials: WithPartials = False,
+    stalled_after: StalledAfter = None,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="A line per source on stderr.")
     ] = True,
@@ -119,9 +150,16 @@ def query(
             pairs("--parameter", parameter),
             policy.value,
             age(max_age),
-            limits(max_calls, max_bytes, max_seconds),
+            {
+                **limits(max_calls, max_bytes, max_seconds),
+                **steering(prefer, pause, boost),
+                "goal": goal.value,
+            },
+            trace=trace,
+            partials=partials,
+            stalled_after=silence(partials, stalled_after),
         )
-        receiver = receiver_for(chosen, output)
+        receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
         with to_ask(catalog or [], pairs("--set", variable), demo) as asked:
             outcome = _run(asked, question, receiver, _progress(wanted=progress and not quiet), store)
         _report(outcome, quiet)
@@ -139,20 +177,39 @@ def explain(
     max_calls: MaxCalls = None,
     max_bytes: MaxBytes = None,
     max_seconds: MaxSeconds = None,
+    goal: WithGoal = GoalName.all_rows,
     store: StoreFolder = None,
     max_age: MaxAge = None,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Run the query, and show how its rows are routed and why, not the rows."),
+    ] = False,
+    policy: Annotated[
+        PolicyName | None, typer.Option(help="With --live: who decides where rows go next.")
+    ] = None,
 ) -> None:
     """Say how a query would be answered and what it would cost, or why it cannot be and what would help.
 
-    Nothing is asked. With a store the estimate rests on what was measured and is held there.
+    Nothing is asked, except with --live. With a store the estimate rests on what was measured and is held there.
     """
     with told():
+        if live:
+            said = {**limits(max_calls, max_bytes, max_seconds), "max_age": age(max_age), "goal": goal.value}
+            said |= {"policy": policy.value} if policy is not None else {}
+            given, variables = pairs("--parameter", parameter), pairs("--set", variable)
+            from api.catalogs import to_ask
+            from api.watching import explain_live
+
+            with to_ask(catalog or [], variables, demo) as asked:
+                raise typer.Exit(explain_live(asked, _statement(sql, file), given, said, store))
+        if policy is not None:
+            raise Mistake("--policy says who decides when the query is run: it goes with --live")
         from api.catalogs import to_read
         from api.explaining import explained
         from api.terminal import stdout
 
         known = to_read(catalog or [], pairs("--set", variable), demo)
-        said = {**limits(max_calls, max_bytes, max_seconds), "max_age": age(max_age)}
+        said = {**limits(max_calls, max_bytes, max_seconds), "max_age": age(max_age), "goal": goal.value}
         for line in explained(_statement(sql, file), known, pairs("--parameter", parameter), said, store):
             stdout().print(line, soft_wrap=True)
 

@@ -18,7 +18,10 @@ from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.catalog.model import Catalog
 from mediator.clock import wall
+from mediator.eddy.goals.goal import Goal
+from mediator.eddy.goals.words import meant, provided
 from mediator.preflight import allowed_by, known_of_store, left_today, relations_of
+from mediator.query.functions import shown
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
 from mediator.query.understand import understand
 
@@ -56,6 +59,7 @@ def _estimate(
     known = Known()
     if store is not None:
         known = known_of_store(store, relations_of(query), now, settings.max_age)
+    yield from _goal(query, verdicts, settings.goal, known)
     allowed = allowed_by(settings, catalog, left_today(catalog, store, now))
     found = estimate(query, verdicts, catalog.sources, known, allowed)
     yield Text("Estimate", "bold cyan")
@@ -67,6 +71,18 @@ def _estimate(
         yield Text(harmless(f"warning: {warning}"), "yellow")
 
 
+def _goal(query: Query, verdicts: Mapping[str, Verdict], goal: Goal, known: Known) -> Iterator[Text]:
+    """What the goal changes, where one was said."""
+    if goal == Settings().goal:
+        return
+    yield Text(meant(goal), "bold cyan")
+    for stage in query.stages:
+        if isinstance(stage, BlockStage):
+            for line in provided(goal, stage.block, verdicts[stage.name], known):
+                yield Text(_INDENT + harmless(line))
+    yield Text()
+
+
 def _stage(stage: Stage, query: Query, verdicts: Mapping[str, Verdict]) -> Iterator[Text]:
     yield Text.assemble((stage.name, "bold cyan"), (f": {_what(stage, query)}", ""))
     if isinstance(stage, BlockStage):
@@ -74,7 +90,7 @@ def _stage(stage: Stage, query: Query, verdicts: Mapping[str, Verdict]) -> Itera
             warns = line.lstrip().startswith("warning:")
             yield Text(_INDENT + harmless(line), "yellow" if warns else "")
     elif stage.sql:
-        yield Text(_INDENT + harmless(stage.sql), "dim")
+        yield Text(_INDENT + harmless(shown(stage.sql)), "dim")
 
 
 def _what(stage: Stage, query: Query) -> str:

@@ -58,6 +58,17 @@ def age(said: str | None) -> float:
     return float("inf") if said is None else seconds_of("--max-age", said)
 
 
+def silence(partials: bool, said: str | None) -> float | None:
+    """What `--stalled-after` says, in seconds."""
+    from api.durations import seconds_of
+
+    if said is None:
+        return None
+    if not partials:
+        raise Mistake("--stalled-after says when partial answers begin: it goes with --partials")
+    return seconds_of("--stalled-after", said)
+
+
 def _parted(option: str, said: Said, read: Callable[[str, str], T]) -> tuple[T | None, dict[str, T]]:
     """What was said of the whole query, and of single sources."""
     found: dict[str, T] = {}

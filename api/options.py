@@ -23,11 +23,22 @@ class Format(StrEnum):
 class PolicyName(StrEnum):
     """The engine's policies; a test holds the two lists together."""
 
+    foresight = "foresight"
     rank = "rank"
+    benefit = "benefit"
+    windowed = "windowed"
     lottery = "lottery"
     naive = "naive"
     random = "random"
     fixed = "fixed"
+
+
+class GoalName(StrEnum):
+    """The engine's goals; a test holds the two lists together."""
+
+    first_rows = "first_rows"
+    all_rows = "all_rows"
+    fewest_calls = "fewest_calls"
 
 
 SUFFIXES = {
@@ -54,6 +65,29 @@ CatalogPaths = Annotated[
 Variables = Annotated[
     list[str] | None,
     typer.Option("--set", "-s", metavar="NAME=VALUE", help="The value of ${NAME} in the catalog's files."),
+]
+WithGoal = Annotated[
+    GoalName,
+    typer.Option(
+        "--goal", help="What matters more: the first rows early, all rows early, or few calls to the sites."
+    ),
+]
+WithPartials = Annotated[
+    bool,
+    typer.Option(
+        "--partials",
+        help="While a source is silent also give answers without its columns, each with an id, and say later which "
+        "answers complete it or that none does. For ndjson and table.",
+    ),
+]
+StalledAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--stalled-after",
+        metavar="TIME",
+        help="With --partials: how long a source is silent until it is done without: 0.5 (seconds), 2m. Default: as "
+        "long as its requests mostly take.",
+    ),
 ]
 WithDemo = Annotated[
     bool, typer.Option("--demo", help="Ask a scripted web, served for this run, instead of a catalog.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,11 +32,12 @@ class Standing:
     rows: int
     sources: Sequence[SourceStatistics]
     provisional: pa.Table | None = None  # the answer as it would be were this all
+    paused: Collection[str] = ()  # sources that the user lets wait
 
     @property
     def asked(self) -> list[SourceStatistics]:
         """The sources that this query has to do with."""
-        return [s for s in self.sources if s.asked or s.queued or s.requests]
+        return [s for s in self.sources if s.asked or s.queued or s.requests or s.source in self.paused]
 
 
 class Progress(Protocol):
@@ -87,7 +88,7 @@ class Plain(Silent):
     def show(self, standing: Standing) -> None:
         if standing.seconds >= self._next:
             self._next = standing.seconds + self._every
-            sources = "; ".join(_sentence(s) for s in standing.asked)
+            sources = "; ".join(_sentence(s, s.source in standing.paused) for s in standing.asked)
             self._console.print(
                 f"{standing.seconds:.0f} s, {_rows(standing.rows)}: {sources}", soft_wrap=True
             )
@@ -171,8 +172,11 @@ def pictured(standing: Standing) -> RenderableType:
     for source in standing.asked:
         failed = Text(str(source.failed), "bold red" if source.failed else "dim")
         waiting = Text(str(source.waiting), "yellow" if source.waiting else "dim")
+        name = Text(harmless(source.source), "cyan")
+        if source.source in standing.paused:
+            name.append(" paused", "yellow")
         grid.add_row(
-            Text(harmless(source.source), "cyan"),
+            name,
             str(source.asked),
             str(source.answered),
             str(source.in_flight),
@@ -197,7 +201,7 @@ def _preview(table: pa.Table) -> RenderableType:
     return Group(Text(title, "dim italic"), grid)
 
 
-def _sentence(source: SourceStatistics) -> str:
+def _sentence(source: SourceStatistics, paused: bool) -> str:
     parts = [f"{harmless(source.source)} {source.answered} of {source.asked} answered"]
     if source.in_flight:
         parts.append(f"{source.in_flight} in flight")
@@ -205,6 +209,8 @@ def _sentence(source: SourceStatistics) -> str:
         parts.append(f"{source.failed} failed")
     if source.waiting:
         parts.append(f"{source.waiting} waiting for the limiter")
+    if paused:
+        parts.append("paused")
     return ", ".join(parts)
 
 

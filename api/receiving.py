@@ -27,6 +27,18 @@ def format_for(chosen: Format | None, output: Path | None) -> Format:
     return chosen
 
 
+def records_for(chosen: Format, output: Path | None) -> Receiver:
+    """For answers and partial answers."""
+    from api.partials import Records, check_format, record_encoder
+    from api.terminal import colourful, stdout
+
+    check_format(chosen)
+    console = stdout()
+    width = console.width if output is None and console.is_terminal else None
+    colour = output is None and colourful(console)
+    return Records(lambda schema: record_encoder(chosen, schema, width, colour), output)
+
+
 def receiver_for(chosen: Format, output: Path | None) -> Receiver:
     import pyarrow as pa
 

@@ -8,17 +8,20 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from api.exits import INTERRUPTED
 from api.output import Receiver
+from api.partials import Records
 from api.progress import Progress, Standing
 from mediator.access import Statistics
 from mediator.answering import Mediator
 from mediator.driver import Answers
 from mediator.errors import MediatorError
+from mediator.output.records import Record, Rows
 from mediator.output.report import Report
 
 _TICK = 0.1
@@ -34,9 +37,12 @@ class Question:
 
     sql: str
     parameters: Mapping[str, str]
-    policy: str = "rank"
+    policy: str = "foresight"
     max_age: float = float("inf")  # seconds
     limits: Mapping[str, Any] = field(default_factory=dict)  # settings that say what it may spend
+    trace: Path | None = None  # a file that keeps what is decided
+    partials: bool = False  # told to a receiver of records
+    stalled_after: float | None = None  # seconds
 
 
 @dataclass(frozen=True)
@@ -75,15 +81,20 @@ class _Run:
     async def pass_on(self) -> None:
         """Every answer to the receiver, as it comes."""
         try:
-            async for batch in self.answers:
-                await self._hand(batch)
+            async for record in self.answers.records():
+                await self._hand(record)
         except BrokenPipeError:
             self.forsaken = True
 
-    async def _hand(self, batch: pa.RecordBatch) -> None:
+    async def _hand(self, record: Record) -> None:
         with self.progress.aside():
-            await asyncio.to_thread(self.receiver.take, batch)
-        self.rows += batch.num_rows
+            if isinstance(self.receiver, Records):
+                await asyncio.to_thread(self.receiver.tell, record)
+            elif isinstance(record, Rows):
+                await asyncio.to_thread(self.receiver.take, record.batch)
+        if not isinstance(record, Rows):
+            return
+        self.rows += record.batch.num_rows
         self.last = self.seconds
         if self.first is None:
             self.first = self.last
@@ -118,6 +129,9 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
         question.parameters,
         policy=question.policy,
         max_age=question.max_age,
+        trace=question.trace,
+        partials=question.partials,
+        stalled_after=question.stalled_after,
         **question.limits,
     )
     run_ = _Run(mediator, answers, receiver, progress, loop.time())
@@ -161,7 +175,10 @@ async def _watch(run_: _Run, over: asyncio.Event) -> None:
             run_.answers.stop("the reader left")
         if run_.progress.wants_snapshots:
             await look.again(run_.seconds)
-        run_.progress.show(Standing(run_.seconds, run_.rows, run_.mediator.statistics().sources, look.seen))
+        paused = run_.answers.steering.paused
+        run_.progress.show(
+            Standing(run_.seconds, run_.rows, run_.mediator.statistics().sources, look.seen, paused)
+        )
         try:
             async with asyncio.timeout(_TICK):
                 await over.wait()

@@ -6,7 +6,7 @@ is cut, and a column grows with what comes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
@@ -21,6 +21,7 @@ _NARROWEST = 6
 # Texts longer than this tend to vary, and get more room than the first ones need; this much where nothing is
 # cut.
 _SHORT, _ROOMY = 8, 20
+_UNKNOWN = "…"
 _BOLD, _DIM, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
@@ -38,9 +39,13 @@ class Table:
         """Nothing yet: the header waits for the first rows, to know how wide it is."""
         return b""
 
-    def rows(self, batch: pa.RecordBatch) -> bytes:
+    def rows(self, batch: pa.RecordBatch, unknown: Collection[str] = ()) -> bytes:
+        """Lines of a table. Of the `unknown` columns nothing can be said yet."""
         columns = [values(column) for column in batch.columns]
-        cells = [[shown(v) for v in column] for column in columns]
+        cells = [
+            [_UNKNOWN if name in unknown else shown(v) for v in column]
+            for name, column in zip(batch.schema.names, columns, strict=True)
+        ]
         head = "" if self._widths else self._head(cells)
         nulls = [[v is None for v in column] for column in columns]
         lines = [

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import fetch, local, q1, q4, stall
+from bench import fetch, local, paper, q1, q4, stall
 from bench.result import Result, machine, table
 
 PLOTS = Path(__file__).parent / "plots"
@@ -32,7 +32,14 @@ class Bench(Protocol):
         ...
 
 
-BENCHES: dict[str, Bench] = {"fetch": fetch, "local": local, "q1": q1, "q4": q4, "stall": stall}
+BENCHES: dict[str, Bench] = {
+    "fetch": fetch,
+    "local": local,
+    "paper": paper,
+    "q1": q1,
+    "q4": q4,
+    "stall": stall,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     result = bench.measure(options)
     result.detail["machine"] = machine()
     if options.plot is not None:
-        file = Path(options.plot) if options.plot else PLOTS / f"{options.name}.png"
+        file = Path(options.plot) if options.plot else PLOTS / f"{result.bench}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         bench.draw(result, file)
         result.detail["plot"] = str(file)
@@ -61,8 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     names = parser.add_subparsers(dest="name", metavar="NAME")
     for name, bench in BENCHES.items():
         own = names.add_parser(name, help=bench.SUMMARY, description=bench.SUMMARY)
-        own.add_argument("--json", action="store_true", help="only the JSON line")
-        own.add_argument("--plot", nargs="?", const="", metavar="FILE", help="draw it (into bench/plots/)")
+        if name != "paper":  # whose experiments take them
+            paper.common(own)
         bench.options(own)
     return parser
 

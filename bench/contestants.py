@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bench.feeding import Feed, settings_of
 from bench.shapes import Shape
+from mediator.assembly import Settings
 from mediator.state.hands import Hands
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Entry:
 
     engine: str
     batch: int = 0
-    policy: str = "rank"
+    policy: str = Settings().policy
     order: tuple[int, ...] = ()
 
     @property
@@ -42,7 +43,7 @@ class Entry:
         return f"mediator {self.policy}{order} {self.batch}"
 
 
-def ours(batch: int, policy: str = "rank", order: tuple[int, ...] = ()) -> Entry:
+def ours(batch: int, policy: str = Settings().policy, order: tuple[int, ...] = ()) -> Entry:
     """The engine."""
     return Entry("mediator", batch, policy, order)
 

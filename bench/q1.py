@@ -40,8 +40,8 @@ async def measured(pace: Pace, rounds: int) -> Result:
             again.append(second)
     ours = middle([mine for mine, _ in pairs])
     rival = next(rival for mine, rival in pairs if mine is ours)
-    _agree(pace, [run for pair in pairs for run in pair] + again)
-    return _result(pace, ours, rival, [mine for mine, _ in pairs], again)
+    agree(pace, [run for pair in pairs for run in pair] + again)
+    return compared(pace, ours, rival, [mine for mine, _ in pairs], again)
 
 
 def draw(result: Result, file: Path) -> None:
@@ -53,13 +53,13 @@ def draw(result: Result, file: Path) -> None:
         steps(axes[1], {n: t.asked() for n, t in result.curves.items()}, "Q1: index probes", "lookups sent")
 
 
-def _agree(pace: Pace, runs: list[Timeline]) -> None:
+def agree(pace: Pace, runs: list[Timeline]) -> None:
     found = {run.answers for run in runs}
     if found != {pace.rows}:
         raise RuntimeError(f"{pace.rows} answers were to be found, and these were: {sorted(found)}")
 
 
-def _result(
+def compared(
     pace: Pace, ours: Timeline, rival: Timeline, rounds: list[Timeline], again: list[Timeline]
 ) -> Result:
     page = pace.r_scan / pace.pages

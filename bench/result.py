@@ -34,7 +34,7 @@ def machine() -> dict[str, object]:
         "usable_cores": len(os.sched_getaffinity(0)),
         "load": [round(load, 2) for load in os.getloadavg()],
         "python": platform.python_version(),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
         **{name: version(name) for name in _MATTERS},
     }
 

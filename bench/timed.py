@@ -10,6 +10,7 @@ from statistics import median
 from bench.site import Site
 from mediator.access import HttpTransport
 from mediator.answering import Mediator
+from mediator.assembly import Settings
 from mediator.catalog.model import Catalog, Mirror
 from mediator.catalog.wrapper import Reply, Request
 
@@ -78,11 +79,13 @@ async def answered(mediator: Mediator, transport: Noting, site: Site, sql: str) 
     return timeline
 
 
-async def engine(site: Site, catalog: Catalog, sql: str, path: str, times: int = 1) -> list[Timeline]:
+async def engine(
+    site: Site, catalog: Catalog, sql: str, path: str, times: int = 1, settings: Settings | None = None
+) -> list[Timeline]:
     """The same query so many times, in one mediator that has no row at first."""
     async with HttpTransport(catalog.sources) as http:
         transport = Noting(http, path)
-        async with Mediator(catalog, transport=transport) as mediator:
+        async with Mediator(catalog, settings, transport=transport) as mediator:
             return [await answered(mediator, transport, site, sql) for _ in range(times)]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,35 +21,49 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from mediator.access import Access, Ceilings, Statistics, Transport
+from mediator.access.wishes import Hedging
 from mediator.assembly import House, Settings, Stems
 from mediator.binding.estimate import Estimate, estimate
 from mediator.binding.explain import explain as explained
 from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
+from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog
 from mediator.clock import Clock, effort, wall
-from mediator.driver import Answers, Turns
+from mediator.driver import Answers
+from mediator.eddy.decisions import Watch
+from mediator.eddy.goals.goal import Goal
 from mediator.errors import MediatorError
 from mediator.keeping import Keeping
 from mediator.noting import Noting
 from mediator.output.report import Report
+from mediator.partials.running import may_ask
 from mediator.preflight import allowed_by, known_of, relations_of
+from mediator.query.functions import check_names, shown
 from mediator.query.model import BlockStage, Query
 from mediator.query.parameters import Parameters
+from mediator.query.preferences import preferred
 from mediator.query.understand import understand
 from mediator.stages import Stages
 from mediator.state.hands import Hands
 from mediator.state.warming import devote, warm
+from mediator.steering import Wheel
+from mediator.tracing.trace import Tell, Trace, watched
+from mediator.turns import Turns
 
 T = TypeVar("T")
+
+# A late mirror's second costs a call, and saves time.
+HEDGED: Mapping[Goal, Hedging] = {"first_rows": "more", "all_rows": "some", "fewest_calls": "none"}
 
 
 class Mediator:
     """A catalog, its SteMs and its access modules, shared by all queries asked of it while it is open.
 
     `devoted` says that its process does nothing else: what is there by then is kept from the garbage collector.
-    `store` is a folder where what the SteMs hold outlives the process; `wall` tells it the time of day.
+    `store` is a folder where what the SteMs hold outlives the process; `wall` tells it the time of day. `functions` are
+    what its queries may call beside SQL's own and the catalog's.
     """
 
     def __init__(
@@ -62,8 +76,10 @@ class Mediator:
         devoted: bool = False,
         store: Path | None = None,
         wall: Clock = wall,
+        functions: Iterable[Function] = (),
     ) -> None:
-        self.catalog = catalog
+        self.catalog = catalog = catalog.knowing(functions)
+        check_names(catalog.functions)
         self.settings = settings or Settings()
         self._devoted = devoted
         self._store = store
@@ -110,19 +126,36 @@ class Mediator:
                 finally:
                     self._house.hands.close()
 
-    def answering(self, sql: str, parameters: Parameters = (), **said: Any) -> Answers:
+    def answering(
+        self,
+        sql: str,
+        parameters: Parameters = (),
+        *,
+        trace: Path | None = None,
+        watch: Tell | None = None,
+        **said: Any,
+    ) -> Answers:
         """The answers of a query, to be used with `async with`. A bad query raises a `QueryError` here.
 
-        Further arguments are `Settings` for this query alone.
+        `trace` is a file that keeps what was decided and why; `watch` is told each decision that changes, in the middle
+        of the turn that makes it. Further arguments are `Settings` for this query alone.
         """
         query = understand(sql, self.catalog, parameters)
         verdicts = verdicts_of(query, self.catalog)
         settings = replace(self.settings, **said)
-        stages = partial(self._stages, query, verdicts, settings)
+        clean = self._access.redaction.clean
+        kept = Trace(trace, query, verdicts, settings, clean) if trace is not None else None
+        looking_on = partial(watched, trace=kept, tell=watch)
+        stages = partial(self._stages, query, verdicts, settings, looking_on)
         ceilings = Ceilings(settings.max_calls, settings.max_bytes, settings.max_seconds)
         at = self.catalog.ceilings(settings.per_source)
         warnings = lacking(query, verdicts, self.catalog)
-        return Answers(query.schema, stages, self._access, self._turns, ceilings, at, warnings)
+        judge = partial(preferred, query)
+        wheel = Wheel(judge, self.catalog.sources, settings.prefer, settings.pause, settings.boost)
+        hedging = HEDGED[settings.goal]
+        return Answers(
+            query.schema, stages, self._access, self._turns, ceilings, at, warnings, kept, wheel, hedging
+        )
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
         """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""
@@ -148,8 +181,15 @@ class Mediator:
             if self._keeping is not None:
                 await self._keeping.close()
 
-    def _stages(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> Stages:
-        return Stages(query, verdicts, self._opened(), settings)
+    def _stages(
+        self,
+        query: Query,
+        verdicts: Mapping[str, Verdict],
+        settings: Settings,
+        watch: Callable[[str], Watch | None],
+    ) -> Stages:
+        ahead = may_ask(settings, self.catalog.sources, query)
+        return Stages(query, verdicts, self._opened(), settings, watch=watch, ahead=ahead)
 
     def _opened(self) -> House:
         if self._house is None:
@@ -165,26 +205,42 @@ class Mediator:
 
 @asynccontextmanager
 async def answering(
-    sql: str, catalog: Catalog, parameters: Parameters = (), **said: Any
+    sql: str,
+    catalog: Catalog,
+    parameters: Parameters = (),
+    *,
+    functions: Iterable[Function] = (),
+    **said: Any,
 ) -> AsyncIterator[Answers]:
     """One query with a mediator of its own: `async with answering(sql, catalog) as answers`."""
-    async with Mediator(catalog) as mediator, mediator.answering(sql, parameters, **said) as answers:
+    mediator = Mediator(catalog, functions=functions)
+    async with mediator, mediator.answering(sql, parameters, **said) as answers:
         yield answers
 
 
-def answer(sql: str, catalog: Catalog, parameters: Parameters = (), **said: Any) -> tuple[pa.Table, Report]:
+def answer(
+    sql: str,
+    catalog: Catalog,
+    parameters: Parameters = (),
+    *,
+    functions: Iterable[Function] = (),
+    **said: Any,
+) -> tuple[pa.Table, Report]:
     """All answers at once, and the completeness report; for scripts and notebooks."""
 
     async def collect() -> tuple[pa.Table, Report]:
-        async with answering(sql, catalog, parameters, **said) as answers:
+        async with answering(sql, catalog, parameters, functions=functions, **said) as answers:
             batches = [batch async for batch in answers]
             return pa.Table.from_batches(batches, answers.schema), answers.report
 
     return _run(collect())
 
 
-def explain(sql: str, catalog: Catalog, parameters: Parameters = ()) -> list[str]:
+def explain(
+    sql: str, catalog: Catalog, parameters: Parameters = (), *, functions: Iterable[Function] = ()
+) -> list[str]:
     """How a query would be answered, as text; asks nothing."""
+    catalog = catalog.knowing(functions)
     query = understand(sql, catalog, parameters)
     verdicts = verdicts_of(query, catalog)
     lines: list[str] = []
@@ -193,7 +249,7 @@ def explain(sql: str, catalog: Catalog, parameters: Parameters = ()) -> list[str
         if isinstance(stage, BlockStage):
             lines += [f"  {line}" for line in explained(stage.block, verdicts[stage.name])]
         else:
-            lines.append(f"  {stage.sql or 'as they come'}")
+            lines.append(f"  {shown(stage.sql) or 'as they come'}")
     return [*lines, *(f"warning: {line}" for line in lacking(query, verdicts, catalog))]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 
 from mediator.binding.model import Verdict
@@ -11,43 +12,67 @@ from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.measured import Measurements
 from mediator.catalog.model import Relation
 from mediator.clock import Clock
+from mediator.eddy.backlog import BACKLOG
+from mediator.eddy.constraints import Graph, legal
+from mediator.eddy.decisions import Watch
 from mediator.eddy.eddy import ROOM, Eddy
 from mediator.eddy.floating import Floating, WidestFirst
+from mediator.eddy.goals.aiming import Aim
+from mediator.eddy.goals.goal import Goal
+from mediator.eddy.policies.benefit import Benefit
 from mediator.eddy.policies.fixed import Fixed
+from mediator.eddy.policies.foresight import Foresight
 from mediator.eddy.policies.lottery import Lottery
 from mediator.eddy.policies.naive import Naive
 from mediator.eddy.policies.random import AtRandom
 from mediator.eddy.policies.rank import Rank
+from mediator.eddy.policies.windowed import WINDOW, WindowedLottery
 from mediator.eddy.policy import Policy
 from mediator.eddy.run import Run
+from mediator.eddy.selecting import SLICE
 from mediator.errors import MediatorError
 from mediator.flow.events import Landing
-from mediator.query.model import Block
+from mediator.query.model import Block, Preference
 from mediator.state.coverage import FOREVER, Entry, Known
 from mediator.state.hands import Hands
 from mediator.state.stem import SteM
 
 LARGEST_BATCH = 1 << 16
 
-POLICIES = ("rank", "lottery", "naive", "random", "fixed")
+POLICIES = ("foresight", "rank", "benefit", "windowed", "lottery", "naive", "random", "fixed")
 
 
 @dataclass(slots=True)
 class Settings:
     """What may be said about how a query is run."""
 
-    policy: str = "rank"
+    policy: str = "foresight"
+    goal: Goal = "all_rows"  # the dial between calls and time: first_rows, all_rows or fewest_calls
     order: tuple[int, ...] = ()  # of aliases, for the fixed policy
     seed: int = 0
+    window: int = WINDOW  # rows after which the windowed lottery forgets
     revisit: int = 16  # batches of a signature that follow one routing decision
     largest_batch: int = LARGEST_BATCH
     room: int = ROOM
+    backlog: int = BACKLOG  # lookups that are sent where others might be better, however slow the site
+    slice: float = SLICE  # seconds that testing a costly predicate may take at once; 0: row by row
     kept: int = 1 << 23  # rows of a relation that are kept for other queries, where this one has no need to
     max_age: float = float("inf")  # seconds; what a SteM has held for longer is asked again
     max_calls: int | None = None  # requests that the query may send; what needs more is missing in its answer
     max_bytes: int | None = None  # that it may read
     max_seconds: float | None = None  # that it may take
     per_source: Mapping[str, Ceilings] = field(default_factory=dict)  # what it may spend at single sources
+    prefer: Mapping[str, float] = field(default_factory=dict)  # conditions: rows that meet one weigh so much
+    pause: Collection[str] = ()  # sources that are left alone at first
+    boost: Mapping[str, float] = field(
+        default_factory=dict
+    )  # sources that are asked rather than others, by how much
+    urgent: bool = (
+        True  # lookups that more rows wait for go first; else in the order in which they were asked
+    )
+    partials: bool = False  # whether answers of which not all is known are told meanwhile
+    stalled_after: float | None = None  # seconds of silence; else as long as a site's requests mostly take
+    most_partials: int = 10_000  # that may be open at once
 
 
 class Stems:
@@ -107,15 +132,21 @@ def assemble(
     settings: Settings,
     numbers: Iterator[int] | None = None,
     floating: Floating | None = None,
+    watch: Watch | None = None,
+    preferences: Sequence[Preference] = (),
 ) -> Eddy:
-    """An eddy that has asked nothing yet."""
+    """An eddy that has asked nothing yet. `watch` is who looks on."""
     now = house.clock()
     stems = {a.relation.name: house.stems.of(a.relation, now, settings.max_age) for a in block.aliases}
     run = Run(block, stems, settings.largest_batch)
-    return Eddy(
+    policy = policy_of(settings, block, verdict)
+    policy = policy if watch is None else watch.around(policy)
+    aim = Aim(settings.goal, block, house.measured, settings.max_calls, settings.per_source, settings.seed)
+    toward = None if settings.policy == "random" else aim.toward(policy)  # else whatever is legal is tried
+    eddy = Eddy(
         run,
         verdict,
-        policy_of(settings, verdict),
+        toward or policy,
         floating if floating is not None else WidestFirst(len(block.aliases)),
         house.clock,
         effort=house.effort,
@@ -123,14 +154,32 @@ def assemble(
         max_age=settings.max_age,
         revisit=settings.revisit,
         room=settings.room,
+        slice=settings.slice,
+        backlog=settings.backlog,
         hands=house.hands,
+        watch=watch,
+        thrift=aim.thrift(),
+        preferences=preferences,
+        urgent=settings.urgent,
     )
+    if toward is not None:
+        toward.facts.asking = eddy.asking
+    return eddy
 
 
-def policy_of(settings: Settings, verdict: Verdict) -> Policy:
+def policy_of(settings: Settings, block: Block, verdict: Verdict) -> Policy:
     match settings.policy:
+        case "foresight":
+            graph = Graph.of(block)
+            rules = partial(legal, graph=graph, providers=verdict.providers, chosen=verdict.chosen)
+            remote = [p.alias for p in verdict.chosen if p.depends]
+            return Foresight(graph, rules, remote, settings.kept)
         case "rank":
             return Rank([p.alias for p in verdict.chosen if p.depends], settings.kept)
+        case "benefit":
+            return Benefit(remote=[p.alias for p in verdict.chosen if p.depends], kept=settings.kept)
+        case "windowed":
+            return WindowedLottery(Random(settings.seed), settings.window, settings.kept)
         case "lottery":
             return Lottery(Random(settings.seed), settings.kept)
         case "naive":

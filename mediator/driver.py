@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -19,12 +20,18 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from mediator.access import Access
+from mediator.access.wishes import Hedging
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.errors import MediatorError
 from mediator.flow.events import Ask, Event
-from mediator.output.report import Report
-from mediator.stages import Stages, Work
-from mediator.state.memory import SPARE, WAIT
+from mediator.live import Live, sources_of
+from mediator.output.records import Partial, Record, Records, Rows
+from mediator.output.report import Paused, Report
+from mediator.output.work import Work
+from mediator.stages import Stages
+from mediator.steering import CannotSteer, Steering, Wheel
+from mediator.tracing.trace import Trace
+from mediator.turns import Turns
 
 T = TypeVar("T")
 
@@ -35,72 +42,7 @@ _HEAVY_HOPS = 16
 # Rows that may wait for their reader.
 _BUFFERED = 200_000
 _NOWHERE: Mapping[str, Ceilings] = {}
-
-
-class Turns:
-    """Queries over shared SteMs turn one at a time: `async with turns` is a turn.
-
-    What comes for any of them goes to its eddy before anybody turns again. So a lookup that has been answered
-    is stored when another query looks for it, however long the one that asked for it rests.
-    """
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._due: deque[Callable[[], object]] = deque()
-        self._queries: dict[Answers, None] = {}
-        self._closed = False
-        self._tidying: asyncio.TimerHandle | None = None
-
-    def join(self, query: Answers) -> None:
-        """Another query will turn, until it leaves."""
-        if self._closed:
-            raise MediatorError("The mediator has been closed: no query can be started")
-        self._queries[query] = None
-
-    def leave(self, query: Answers) -> None:
-        self._queries.pop(query, None)
-        self._tidy_later()
-
-    async def close(self, why: str) -> None:
-        """Stop all queries, and wait until none turns any more."""
-        self._closed = True
-        for query in tuple(self._queries):
-            await query.stopped(why)
-        if self._tidying is not None:
-            self._tidying.cancel()
-        SPARE.release(wait=0.0)
-
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.catch_up()
-        finally:
-            self._lock.release()
-
-    def between(self, step: Callable[[], object]) -> None:
-        """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
-        self._due.append(step)
-        if not self._lock.locked():
-            self.catch_up()
-
-    def catch_up(self) -> None:
-        """Do what is due. For whoever turns, between two steps."""
-        while self._due:
-            self._due.popleft()()
-
-    def _tidy_later(self) -> None:
-        """The memory that queries have left goes back to the system when no other has used it for a while."""
-        if self._tidying is None and SPARE.size and not self._closed:
-            self._tidying = asyncio.get_running_loop().call_later(WAIT, self._tidy)
-
-    def _tidy(self) -> None:
-        self._tidying = None
-        SPARE.release()
-        self._tidy_later()
+_NO_BOOST: Mapping[str, float] = {}
 
 
 class Answers:
@@ -119,6 +61,9 @@ class Answers:
         ceilings: Ceilings = NO_CEILINGS,
         ceilings_at: Mapping[str, Ceilings] = _NOWHERE,
         warnings: Sequence[str] = (),
+        trace: Trace | None = None,
+        wheel: Wheel | None = None,
+        hedging: Hedging = "some",
     ) -> None:
         self.schema = schema
         self.warnings = tuple(warnings)  # what is amiss already, before anything is asked
@@ -127,8 +72,13 @@ class Answers:
         self._turns = turns
         self._ceilings = ceilings
         self._ceilings_at = ceilings_at  # single sources
+        self._trace = trace
+        self._wheel = wheel
+        self._hedging: Hedging = hedging
+        self._held: tuple[Paused, ...] = ()  # what waited for paused sources when the query was stopped
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._stages: Stages | None = None
-        self._found: deque[pa.RecordBatch] = deque()
+        self._found: deque[Record] = deque()
         self._waiting_rows = 0
         self._stirred = asyncio.Event()
         self._readable = asyncio.Event()
@@ -138,8 +88,12 @@ class Answers:
         self._error: BaseException | None = None
         self._apart = False  # a thread is taking this query's turn
         self._timer: asyncio.TimerHandle | None = None
+        self._waking: asyncio.TimerHandle | None = None
         self._watched = False  # somebody wanted the report meanwhile
         self._last_report = Report()
+        self._watched_live = False  # or a look at how it goes
+        self._last_live = Live()
+        self._sources: tuple[str, ...] = ()
 
     @property
     def report(self) -> Report:
@@ -149,7 +103,21 @@ class Answers:
             return self._last_report
         if self._stages is not None:
             self._last_report = self._stages.report()
-        return replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
+        report = replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
+        if self._loop is not None:
+            report = replace(report, paused=self._held or self._paused())
+        if self._trace is not None and self._trace.error:
+            report = replace(report, remarks=(*report.remarks, self._trace.error))
+        return report
+
+    def live(self) -> Live:
+        """How the query routes, what it waits for and what is stored, as it stands; while a thread takes a turn, how it
+        stood before that."""
+        if self._apart:
+            self._watched_live = True
+        elif self._stages is not None:
+            self._last_live = self._stages.live()
+        return self._last_live.with_sources(self._access.statistics().sources, self._sources)
 
     async def __aenter__(self) -> Self:
         if self._stages is not None:
@@ -161,6 +129,7 @@ class Answers:
             self._over.set()
             self._break_off(f"failed: {error}")
             self._turns.leave(self)
+            await self._close_trace()
             raise
         return self
 
@@ -174,24 +143,66 @@ class Answers:
         finally:
             self._break_off("cancelled")
             self._turns.leave(self)
+            await self._close_trace()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> pa.RecordBatch:
+        while (record := await self._next()) is not None:
+            if isinstance(record, Rows):
+                return record.batch
+        raise StopAsyncIteration
+
+    def records(self) -> Records:
+        """Everything in its order: answers and, where they are asked for, partial answers and what became of them."""
+        return Records(self._next)
+
+    async def _next(self) -> Record | None:
+        """What is to be told next; none after the end."""
         if self._stages is None:
             raise RuntimeError("The query has not been started: `async with ... as answers` does")
         while not self._found:
             if self._error is not None:
                 raise self._error
             if self._over.is_set():
-                raise StopAsyncIteration
+                return None
             self._readable.clear()
             await self._readable.wait()
-        batch = self._found.popleft()
-        self._waiting_rows -= batch.num_rows
+        record = self._found.popleft()
+        self._waiting_rows -= _rows_of(record)
         self._stirred.set()
-        return batch
+        return record
+
+    @property
+    def steering(self) -> Steering:
+        """How the query is steered."""
+        return self._wheel.steering if self._wheel is not None else Steering()
+
+    def steer(
+        self,
+        *,
+        prefer: Mapping[str, float] | None = None,
+        pause: Collection[str] = (),
+        resume: Collection[str] = (),
+        boost: Mapping[str, float] = _NO_BOOST,
+    ) -> Steering:
+        """Change the order of things in mid-run; the answer stays what it is. May be called from any thread.
+
+        `prefer` takes the place of all that was preferred before; none leaves it. Sources to `pause` are asked nothing
+        more for this query until they are to `resume`; a `boost` of 1 is none. What is wrong raises a `CannotSteer` or
+        a `QueryError`, and changes nothing. No effect on a query that has ended. Returns what holds from now on.
+        """
+        if self._wheel is None:
+            raise CannotSteer("these answers cannot be steered")
+        steering = self._wheel.turn(prefer=prefer, pause=pause, resume=resume, boost=boost)
+        if self._loop is not None and not self._over.is_set():
+            if _running_in(self._loop):
+                self._steered()
+            else:
+                with suppress(RuntimeError):  # the loop was closed meanwhile: the query has ended
+                    self._loop.call_soon_threadsafe(self._steered)
+        return steering
 
     def stop(self, why: str) -> None:
         """End the query soon: what was found so far is answered, and the report is partial and says why."""
@@ -210,14 +221,26 @@ class Answers:
         async with self._turns:
             return await self._in_thread(self._stages.snapshot)
 
+    async def _close_trace(self) -> None:
+        if self._trace is not None:
+            await asyncio.to_thread(self._trace.close, self.report)
+
     async def _start(self) -> None:
         self._visit = self._access.visit(self._deliver, self._ceilings, self._ceilings_at)
+        self._loop = asyncio.get_running_loop()
+        self._visit.hedge(self._hedging)
+        if self._wheel is not None:
+            self._visit.steer(self._wheel.steering.paused, self._wheel.steering.boost)
         self._watch_the_time()
+        if self._trace is not None:
+            await asyncio.to_thread(self._trace.open, asyncio.get_running_loop().time)
         async with self._turns:
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
             work = self._stages.start()
         self._last_report = self._stages.report()
+        self._sources = tuple(s for eddy in self._stages.eddies().values() for s in sources_of(eddy))
+        self._steered()
         self._obey(work)
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
@@ -230,11 +253,27 @@ class Answers:
             why = f"the query may take {seconds:g} s (max_seconds), and needs more"
             self._timer = asyncio.get_running_loop().call_later(seconds, self.stop, why)
 
+    def _steered(self) -> None:
+        """What waits is put in its new order; what floats is, as soon as nobody turns."""
+        if self._wheel is None or self._over.is_set():
+            return
+        self._visit.steer(self._wheel.steering.paused, self._wheel.steering.boost)
+        preferences = self._wheel.preferences()
+        if preferences is not None and self._stages is not None:
+            self._turns.between(partial(self._stages.prefer, preferences))
+        self._stirred.set()
+
+    def _paused(self) -> tuple[Paused, ...]:
+        waiting = self._visit.paused()
+        return tuple(Paused(source, waiting.get(source, 0)) for source in self.steering.paused)
+
     @property
     def _full(self) -> bool:
         return self._waiting_rows > _BUFFERED
 
     def _deliver(self, event: Event) -> None:
+        if self._trace is not None:
+            self._trace.happened(event)
         if self._stages is not None:
             self._turns.between(partial(self._stages.admit, event))
         self._stirred.set()
@@ -243,6 +282,7 @@ class Answers:
         try:
             while not stages.finished and not self._why_stop:
                 if self._full or stages.idle:
+                    self._wake_at(stages.due)
                     await self._stirred.wait()
                     # What arrives within this turn of the loop is taken in together.
                     await asyncio.sleep(0)
@@ -250,6 +290,7 @@ class Answers:
                 if not self._full and not self._why_stop:
                     await self._take(stages, self._turn)
             if not stages.finished:
+                self._held = self._paused()
                 await self._take(stages, lambda s: s.stop(self._why_stop))
         except Exception as error:
             self._error = error
@@ -257,6 +298,8 @@ class Answers:
 
     async def _take(self, stages: Stages, turn: Callable[[Stages], Work]) -> None:
         """One turn, here or in a thread; then do as it says."""
+        if self._trace is not None and self._trace.behind:
+            await asyncio.to_thread(self._trace.caught_up)
         async with self._turns:
             if stages.load <= _LIGHT:
                 work = turn(stages)
@@ -280,19 +323,35 @@ class Answers:
 
     def _obey(self, work: Work) -> None:
         for command in work.commands:
+            if self._trace is not None:
+                self._trace.asked(command)
             if isinstance(command, Ask):
                 self._visit.ask(command)
             else:
                 self._visit.cancel(command)
-        for batch in work.answers:
-            self._found.append(batch)
-            self._waiting_rows += batch.num_rows
+        for urge in work.urges:
+            self._visit.urge(urge)
+        for record in work.records:
+            if self._trace is not None and isinstance(record, Rows):
+                self._trace.answered(record.batch.num_rows)
+            self._found.append(record)
+            self._waiting_rows += _rows_of(record)
             self._readable.set()
+
+    def _wake_at(self, due: float | None) -> None:
+        """Look again by then, whatever happens meanwhile."""
+        if self._waking is not None:
+            self._waking.cancel()
+        loop = asyncio.get_running_loop()
+        self._waking = None if due is None else loop.call_at(due, self._stirred.set)
 
     def _break_off(self, why: str) -> None:
         """Call back all that is under way. No effect on a query that has ended."""
         if self._timer is not None:
             self._timer.cancel()
+        self._wake_at(None)
+        if self._stages is not None and not self._stages.finished:
+            self._held = self._held or self._paused()
         self._visit.close()
         if self._stages is not None and not self._stages.finished:
             self._why_broken_off = self._why_broken_off or why
@@ -308,6 +367,8 @@ class Answers:
         """Run to its end even if the caller is cancelled: what it works on is shared."""
         if self._watched and self._stages is not None:
             self._last_report = self._stages.report()
+        if self._watched_live and self._stages is not None:
+            self._last_live = self._stages.live()
         self._apart = True
         done = asyncio.get_running_loop().run_in_executor(None, work)
         cancelled: asyncio.CancelledError | None = None
@@ -321,3 +382,15 @@ class Answers:
             done.exception()  # nobody is left to be told
             raise cancelled
         return done.result()
+
+
+def _running_in(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
+def _rows_of(record: Record) -> int:
+    """How much it is to keep for its reader."""
+    return record.batch.num_rows if isinstance(record, Rows | Partial) else 0

@@ -9,6 +9,7 @@
     │   ├── Unsupported
     │   └── Unanswerable      it reads well, but no source can be asked; carries advice
     ├── CatalogError          a declaration is at fault
+    ├── FunctionFailed        a function that a caller brought along is at fault; names it
     ├── StoreError            the folder where SteMs are kept cannot be used
     └── SourceError           a site is at fault; becomes a `Cause` in the stream
         ├── Unreachable       no connection, reset, truncated
@@ -84,6 +85,14 @@ class Unanswerable(QueryError):
 
 class CatalogError(MediatorError):
     """A declared source, relation or access method that cannot be used as it is written."""
+
+
+class FunctionFailed(MediatorError):
+    """A function that a caller brought along raised an error, or gave what it does not promise."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(f"the function {name} failed: {what}")
+        self.name = name
 
 
 class StoreError(MediatorError):

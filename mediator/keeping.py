@@ -16,12 +16,12 @@ from typing import Self
 from mediator.assembly import Stems
 from mediator.catalog.model import Catalog, Relation
 from mediator.clock import Clock
-from mediator.driver import Turns
 from mediator.errors import StoreError
 from mediator.state.stem import SteM
 from mediator.store.news import News
 from mediator.store.records import Group, Kept
 from mediator.store.store import Store
+from mediator.turns import Turns
 
 _log = logging.getLogger(__name__)
 

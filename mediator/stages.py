@@ -7,36 +7,32 @@ it reads has ended, or earlier when it has enough; then what only it was reading
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 
 import pyarrow as pa
 
 from mediator.assembly import House, Settings, assemble
 from mediator.binding.model import Verdict
+from mediator.eddy.decisions import Watch
 from mediator.eddy.eddy import Eddy
+from mediator.eddy.emitting import projected
 from mediator.eddy.floating import Floating
-from mediator.flow.batch import Batch, heaped
-from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing
-from mediator.output.finish import Finisher, finisher
+from mediator.flow.batch import heaped
+from mediator.flow.events import SEED, Arrived, Ask, Cancel, Command, Emit, Event, Exhausted, Landing, Urge
+from mediator.live import Live, block_live
+from mediator.output.finish import Finisher, Streaming, finisher
+from mediator.output.records import Rows
 from mediator.output.report import Report, merged
 from mediator.output.top import TopRun
+from mediator.output.work import Completes
+from mediator.output.work import Work as Work
+from mediator.partials.beside import Beside
+from mediator.partials.running import News, PartialRun, why_none
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
+from mediator.query.preferences import Preferences, preferred
 from mediator.reporting import report_of
-
-
-@dataclass(slots=True)
-class Work:
-    """What a turn came to."""
-
-    commands: list[Ask | Cancel] = field(default_factory=list)
-    answers: list[pa.RecordBatch] = field(default_factory=list)
-
-    def add(self, later: Work) -> None:
-        self.commands += later.commands
-        self.answers += later.answers
 
 
 @dataclass(slots=True)
@@ -64,25 +60,44 @@ class Stages:
         house: House,
         settings: Settings,
         floating: Floating | None = None,
+        watch: Callable[[str], Watch | None] | None = None,
+        ahead: bool = True,
     ) -> None:
+        """`watch` finds who looks on at a block, by its name. `ahead` allows lookups for partial answers alone."""
         self.query = query
         self._house = house
+        self._policy = settings.policy
         self._work = Work()
         self._stopped = ""
         self._enough = False
-        self._asked_by: dict[int, Eddy] = {}
+        self._asked_by: dict[int, Eddy | Beside] = {}
         self._tops: dict[str, TopRun] = {}  # by the name of the block below
         self._stages: dict[str, _Running] = {}
         numbers = count()
+        preferences = preferred(query, settings.prefer)
         for stage in query.stages:
             running = self._stages[stage.name] = _Running(stage)
             if isinstance(stage, BlockStage):
-                running.eddy = assemble(stage.block, verdicts[stage.name], house, settings, numbers, floating)
+                running.eddy = assemble(
+                    stage.block,
+                    verdicts[stage.name],
+                    house,
+                    settings,
+                    numbers,
+                    floating,
+                    watch(stage.name) if watch is not None else None,
+                    preferences.get(stage.name, ()),
+                )
                 for name in {a.relation.name: None for a in stage.block.aliases}:
                     if name in self._stages:
                         self._stages[name].joiners.append(stage.name)
             else:
                 self._prepare(running, stage)
+        self._why_no_partials = why_none(query) if settings.partials else ""
+        self._partials: PartialRun | None = None
+        first = self._stages[query.stages[0].name].eddy
+        if settings.partials and not self._why_no_partials and first is not None:
+            self._partials = PartialRun(query, first, house, settings, numbers, ahead)
 
     def start(self) -> Work:
         """Ask everything that needs no row's help."""
@@ -96,10 +111,13 @@ class Stages:
                 self._obey(running, running.eddy.start())
             elif not running.unread:
                 self._end(running)
+        self._look_beside()
         return self._drain()
 
     def admit(self, event: Event) -> None:
         eddy = self._asked_by.get(event.ask)
+        if self._partials is not None:
+            self._partials.heard(event)
         if eddy is not None and not eddy.finished:
             if isinstance(event, Arrived):
                 for top in self._tops.values():
@@ -112,6 +130,7 @@ class Stages:
             if running.eddy is not None and not running.ended:
                 self._obey(running, running.eddy.turn(hops))
         self._end_if_certain()
+        self._look_beside()
         return self._drain()
 
     def reconsidered(self, work: Work) -> Work:
@@ -123,7 +142,7 @@ class Stages:
                 commands += [] if wanted is None else [wanted]
             else:
                 commands.append(command)
-        return Work(commands, work.answers)
+        return Work(commands, work.answers, work.told, work.urges)
 
     @property
     def finished(self) -> bool:
@@ -132,13 +151,19 @@ class Stages:
     @property
     def idle(self) -> bool:
         """Whether a turn would do nothing until something is admitted."""
-        return all(e.idle for e in self._eddies())
+        return all(e.idle for e in self._eddies()) and (self._partials is None or self._partials.idle)
+
+    @property
+    def due(self) -> float | None:
+        """When a turn would do something even if nothing is admitted, by the clock."""
+        return self._partials.due if self._partials is not None else None
 
     @property
     def load(self) -> int:
         """Rows that wait for a turn, or that one may have to go through because it may be the last."""
         held = sum(r.held for r in self._stages.values() if not r.ended)
-        return held + sum(e.load for e in self._eddies())
+        beside = self._partials.load if self._partials is not None else 0
+        return held + beside + sum(e.load for e in self._eddies())
 
     def stop(self, why: str) -> Work:
         """End early: all that is under way is cancelled. What was found so far is answered, and the report
@@ -149,6 +174,7 @@ class Stages:
                 if running.eddy is not None and not running.ended:
                     self._work.commands += _cancels(running.eddy.stop())
                 self._end(running)
+            self._look_beside()
         return self._drain()
 
     def abandon(self, why: str) -> None:
@@ -157,7 +183,13 @@ class Stages:
             self._stopped = self._stopped or why
             for running in self._stages.values():
                 self._halt(running)
+            self._look_beside()
         self._drain()
+
+    def prefer(self, preferences: Preferences) -> None:
+        """From now on rows that satisfy these come first."""
+        for name, eddy in self.eddies().items():
+            eddy.prefer(preferences.get(name, ()))
 
     def snapshot(self) -> pa.Table | None:
         """The answer as it stands, where it is one that later rows may still change."""
@@ -168,7 +200,19 @@ class Stages:
         blocks = [report_of(r.eddy, self._is_site) for r in self._stages.values() if r.eddy is not None]
         whole = merged(blocks)
         remarks = tuple(complaint for top in self._tops.values() for complaint in top.complaints)
-        return Report(whole.relations, self._stopped, self._enough, remarks)
+        if self._partials is not None:
+            remarks += self._partials.remarks
+        elif self._why_no_partials:
+            remarks += (f"no partial answers: {self._why_no_partials}",)
+        partials = self._partials.report() if self._partials is not None else None
+        return Report(whole.relations, self._stopped, self._enough, remarks, partials)
+
+    def live(self) -> Live:
+        """How each block stands; of the sources only their names are known here."""
+        return Live(
+            tuple(block_live(name, self._policy, eddy) for name, eddy in self.eddies().items()),
+            finished=self.finished,
+        )
 
     def eddies(self) -> dict[str, Eddy]:
         """Each block's eddy, by the name of its stage."""
@@ -195,8 +239,11 @@ class Stages:
         assert eddy is not None
         assert isinstance(stage, BlockStage)
         emitted = [c.batch for c in commands if isinstance(c, Emit)]
-        for answers in _projected(eddy, stage, emitted, self._house):
-            self._give(running, answers)
+        heaps = list(heaped(emitted, eddy.run.largest_batch))
+        for heap, answers in zip(heaps, projected(eddy.run, stage, heaps, self._house.hands), strict=True):
+            self._give(
+                running, answers, self._partials.completes(heap) if self._partials is not None else None
+            )
         for command in commands:
             match command:
                 case Ask() if running.ended:
@@ -208,8 +255,14 @@ class Stages:
                         self._join(running, command)
                     else:
                         self._work.commands.append(command)
+                        if self._partials is not None:
+                            self._take(
+                                News(commands=self._partials.block.beside.leave(command)), self._partials
+                            )
                 case Cancel():
                     self._work.commands.append(command)
+                case Urge():
+                    self._work.urges.append(command)
         if eddy.finished:
             self._end(running)
 
@@ -224,12 +277,12 @@ class Stages:
         if source.ended:
             self.admit(Exhausted(ask.number, SEED, self._house.clock(), landings=()))
 
-    def _give(self, running: _Running, batch: pa.RecordBatch) -> None:
+    def _give(self, running: _Running, batch: pa.RecordBatch, completes: Completes | None = None) -> None:
         """Pass rows of a stage on to whoever reads it."""
         if running.ended:
             return
         if running.stage is self.query.stages[-1]:
-            self._work.answers.append(batch)
+            self._answer(batch, completes or {})
             return
         if len(running.joined) < len(running.joiners):
             running.given.append(batch)
@@ -237,17 +290,48 @@ class Stages:
             # Each has a SteM of its own for these rows, and a landing knows where one SteM has put it.
             self.admit(Arrived(ask, Landing(batch)))
         for name in running.readers:
-            self._feed(self._stages[name], running.stage.name, batch)
+            self._feed(self._stages[name], running.stage.name, batch, completes)
 
-    def _feed(self, reader: _Running, name: str, batch: pa.RecordBatch) -> None:
+    def _answer(self, batch: pa.RecordBatch, completes: Completes) -> None:
+        self._work.answers.append(batch)
+        if self._partials is not None:
+            self._work.told.append(Rows(batch, completes))
+            self._partials.completed(completes)
+
+    def _look_beside(self) -> None:
+        """Partial answers, when no full ones can be found meanwhile."""
+        partials = self._partials
+        if partials is None:
+            return
+        if self.finished:
+            complete = all(r.eddy is None or not r.eddy.asking.missing() for r in self._stages.values())
+            news = partials.end(complete and not self._stopped, self._enough, bool(self._stopped))
+        elif all(e.idle for e in self._eddies()):
+            news = partials.turn()
+        else:
+            return
+        self._take(news, partials)
+
+    def _take(self, news: News, partials: PartialRun) -> None:
+        self._asked_by |= {c.number: partials.block.beside for c in news.commands if isinstance(c, Ask)}
+        self._work.commands += [c for c in news.commands if isinstance(c, Ask | Cancel)]
+        self._work.told += news.records
+
+    def _feed(
+        self, reader: _Running, name: str, batch: pa.RecordBatch, completes: Completes | None = None
+    ) -> None:
         if reader.ended:
             return
         finisher = reader.finisher
         assert finisher is not None
         if reader.top is not None:
             reader.top.feed(batch)
-        for out in finisher.feed(name, batch):
-            self._give(reader, out)
+        if completes and isinstance(finisher, Streaming):
+            for out, places in finisher.feed_placed(name, batch):
+                self._give(reader, out, {n: completes[at] for n, at in enumerate(places) if at in completes})
+        else:
+            for out in finisher.feed(name, batch):
+                self._give(reader, out)
         if isinstance(reader.stage, SqlStage) and not reader.stage.rowwise:
             reader.held += batch.num_rows
         if finisher.done:
@@ -312,15 +396,3 @@ class Stages:
 
 def _cancels(commands: list[Command]) -> list[Ask | Cancel]:
     return [c for c in commands if isinstance(c, Cancel)]
-
-
-def _projected(eddy: Eddy, stage: BlockStage, emitted: list[Batch], house: House) -> Iterator[pa.RecordBatch]:
-    """The columns that the stages above need, read from the SteMs."""
-    outputs = [o.column for o in stage.block.outputs]
-    heaps = list(heaped(emitted, eddy.run.largest_batch))
-    for batch in emitted:
-        eddy.run.prepare(batch, outputs)
-    tasks = [partial(eddy.run.gather_all, heap, column) for heap in heaps for column in outputs]
-    columns = house.hands.each(tasks, sum(map(len, emitted)))
-    for start in range(0, len(columns), len(outputs)):
-        yield pa.RecordBatch.from_arrays(columns[start : start + len(outputs)], schema=stage.schema)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from mediator.catalog.functions import Function, function
 from mediator.catalog.model import Catalog
 from sources.auth import BasicAuth, BearerAuth, KeyAuth, Oauth2Auth
 from sources.loading import load
@@ -13,6 +14,7 @@ from sources.python import Int32, Relation, Source, Way, index, scan
 __all__ = [
     "BasicAuth",
     "BearerAuth",
+    "Function",
     "Int32",
     "KeyAuth",
     "Oauth2Auth",
@@ -20,6 +22,7 @@ __all__ = [
     "Source",
     "Way",
     "declared",
+    "function",
     "index",
     "load",
     "load_book_trade",

@@ -20,7 +20,7 @@ _MACHINERY = ("<frozen", str(Path(importlib.__file__).parent), str(Path(__file__
 
 
 def part_at(path: Path, origin: str, variables: Mapping[str, str]) -> Part:
-    """The relations that a file declares."""
+    """The relations and functions that a file declares."""
     try:
         module = module_at(path)
     except KeyboardInterrupt:
@@ -29,7 +29,10 @@ def part_at(path: Path, origin: str, variables: Mapping[str, str]) -> Part:
         raise failure(error, str(path)) from None
     found = part_of_module(module, origin, variables)
     if found is None:
-        raise CatalogError(f"{path}: no relation is declared here: derive a class from sources.Relation")
+        raise CatalogError(
+            f"{path}: no relation is declared here: derive a class from sources.Relation, or make a function with "
+            "sources.function"
+        )
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog, Relation, Source
 from mediator.errors import CatalogError
 
@@ -14,6 +15,7 @@ def joined(catalogs: Iterable[Catalog], way_out: str = "plugin:NAME/PREFIX") -> 
     relations: dict[str, Relation] = {}
     sites: dict[str, Source] = {}
     unavailable: tuple[str, ...] = ()
+    functions: dict[Function, None] = {}
     for catalog in catalogs:
         for name in relations.keys() & catalog.relations.keys():
             both = (
@@ -32,7 +34,8 @@ def joined(catalogs: Iterable[Catalog], way_out: str = "plugin:NAME/PREFIX") -> 
         relations |= catalog.relations
         sites |= catalog.sources
         unavailable += catalog.unavailable
-    return Catalog(relations, sites, unavailable)
+        functions |= dict.fromkeys(catalog.functions)
+    return Catalog(relations, sites, unavailable, tuple(functions))
 
 
 def prefixed(catalog: Catalog, prefix: str) -> Catalog:
@@ -51,4 +54,4 @@ def prefixed(catalog: Catalog, prefix: str) -> Catalog:
         )
         for name, relation in catalog.relations.items()
     }
-    return Catalog(relations, sites, catalog.unavailable)
+    return Catalog(relations, sites, catalog.unavailable, catalog.functions)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 _PREFIX = "mediator_folder_"
+_DECLARING = ("Relation", "function", "*")
 
 
 def module_at(path: Path) -> types.ModuleType:
@@ -36,7 +37,8 @@ def module_at(path: Path) -> types.ModuleType:
 
 
 def declares(path: Path) -> bool:
-    """Whether a file has classes made with `sources.Relation`, as far as can be seen without running it.
+    """Whether a file has classes made with `sources.Relation`, or functions made with `sources.function`, as far as can
+    be seen without running it.
 
     A folder of declarations may have files beside them that are to be run by somebody else, such as tests.
     A file that is not Python is not told from one that is: whoever runs it hears why.
@@ -45,14 +47,18 @@ def declares(path: Path) -> bool:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return b"sources" in path.read_bytes()
-    return any(map(_imports_relation, ast.walk(tree))) and any(
-        isinstance(part, ast.ClassDef) and part.bases for part in tree.body
-    )
+    return any(map(_imports_what_declares, ast.walk(tree))) and any(map(_may_declare, tree.body))
 
 
-def _imports_relation(part: ast.AST) -> bool:
+def _may_declare(part: ast.stmt) -> bool:
+    if isinstance(part, ast.ClassDef):
+        return bool(part.bases)
+    return isinstance(part, ast.FunctionDef) and bool(part.decorator_list)
+
+
+def _imports_what_declares(part: ast.AST) -> bool:
     if isinstance(part, ast.ImportFrom):
-        return part.module == "sources" and any(name.name in ("Relation", "*") for name in part.names)
+        return part.module == "sources" and any(name.name in _DECLARING for name in part.names)
     return isinstance(part, ast.Import) and any(name.name == "sources" for name in part.names)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
+from mediator.catalog.functions import Function
 from mediator.errors import CatalogError
 from sources.complaint import Where
 from sources.declaration import Declaration
@@ -16,7 +18,10 @@ from sources.parts import Part
 from sources.python.classes import Relation
 from sources.python.part import part_of, part_of_module
 
-_KINDS = "a module, a class derived from sources.Relation, a path, or a function that returns one of these or a list"
+_KINDS = (
+    "a module, a class derived from sources.Relation, what sources.function makes, a path, "
+    "or a function that returns one of these or a list"
+)
 _DEEPEST = 5
 
 
@@ -28,6 +33,8 @@ def parts_offered(given: object, origin: str, variables: Mapping[str, str], deep
         return _of_module(given, origin, variables)
     if inspect.isclass(given) and issubclass(given, Relation):
         return [part_of([given], (), origin, variables)]
+    if isinstance(given, Function):
+        return [replace(part_of([], (), origin, variables), functions=(given,))]
     if isinstance(given, str | Path):
         return parts_at(Path(given), variables, origin)
     if isinstance(given, Declaration):

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog, Relation
 from mediator.errors import CatalogError
 from sources.advice import advice
@@ -31,6 +32,7 @@ class Part:
     declaration: Declaration
     origin: str  # for people
     error: Tell  # what is wrong at a place of it, with file and line
+    functions: tuple[Function, ...] = ()  # for queries to call
 
 
 def part(
@@ -73,4 +75,6 @@ def catalog_of(parts: Sequence[Part]) -> Catalog:
             )
         tables |= {name: replace(table, origin=one.origin) for name, table in found.items()}
     pages = set[str]().union(*(with_pages(one.declaration) for one in parts))
-    return Catalog(tables, {name: source(name, spec, name in pages) for name, spec in sites.items()})
+    functions = dict.fromkeys(function for one in parts for function in one.functions)
+    sources = {name: source(name, spec, name in pages) for name, spec in sites.items()}
+    return Catalog(tables, sources, functions=tuple(functions))

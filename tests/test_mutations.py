@@ -7,30 +7,39 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pytest
 
 import mediator.binding.choice as choice
 import mediator.binding.providers as providers
-import mediator.eddy.asking as asking
 import mediator.eddy.constraints as constraints
+import mediator.eddy.goals.picture as picture
 import mediator.eddy.joining as joining
+import mediator.eddy.relying as relying
 import mediator.query.bounded as bounded
 import mediator.state.coverage as coverage
 import mediator.state.index as index
 import mediator.state.keys as keys
 import mediator.state.places as places
+import mediator.tracing.recording as recording
+import mediator.tracing.replaying as replaying
 from mediator.eddy.asking import Asking
+from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import LookUp, Probe
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.intake import Intake
+from mediator.eddy.preferring import Preferring
 from mediator.eddy.run import Run
+from mediator.eddy.selecting import Selecting
 from mediator.eddy.unbuilt import Unbuilt
 from mediator.flow.events import Failed
 from mediator.state.coverage import Entry, Known
 from mediator.state.stem import SteM
 from mediator.state.view import AliasView, View
+from mediator.tracing.ground import settings_of
 from tests.any_route.drawing import Case, draw
 from tests.any_route.ranges import draw_ranges
 from tests.any_route.search import Effort, Wrong, search
@@ -145,6 +154,41 @@ def _parking_debt(patch: pytest.MonkeyPatch) -> None:
         self.asking.owed = owed
 
     patch.setattr(Eddy, "_park", forget)
+
+
+def _holding_debt(patch: pytest.MonkeyPatch) -> None:
+    """A batch that was held is forgotten: nobody asks later for what it needs."""
+
+    def forget(self: Eddy, batch: Any, alias: int) -> None:
+        pass
+
+    patch.setattr(Eddy, "_hold", forget)
+
+
+def _provider_waits_for_itself(patch: pytest.MonkeyPatch) -> None:
+    """A provider is changed without a look at who waits for whom."""
+
+    def rely(self: Any, provider: Any) -> bool:
+        self.chosen = tuple(provider if a == provider.alias else p for a, p in enumerate(self.chosen))
+        return True
+
+    patch.setattr(relying.Relying, "rely", rely)
+
+
+def _scan_asked_again(patch: pytest.MonkeyPatch) -> None:
+    """A provider is relied on again whose scan has failed already."""
+    patch.setattr(relying.Relying, "_unfailing", lambda self, provider: True)
+
+
+def _settled_too_soon(patch: pytest.MonkeyPatch) -> None:
+    """An alias is taken to have all its rows when one binding of it is covered."""
+    doubtful = picture.Picture._doubtful
+
+    def some(self: Any, alias: int, table: Any) -> Any:
+        found = doubtful(self, alias, table)
+        return found & False if found is not None and len(found) and not found.all() else found
+
+    patch.setattr(picture.Picture, "_doubtful", some)
 
 
 def _failure_debt(patch: pytest.MonkeyPatch) -> None:
@@ -312,7 +356,7 @@ def _some_only_where_nothing_brings_all(patch: pytest.MonkeyPatch) -> None:
     """What does not promise all rows is as good as what does."""
     preference = providers._preference
     patch.setattr(providers, "_preference", lambda block, provider: preference(block, provider)[1:])
-    patch.setattr(asking, "_relied_on", lambda of, chosen: tuple(map(tuple, of)))
+    patch.setattr(relying, "_relied_on", lambda of, chosen: tuple(map(tuple, of)))
     patch.setattr(choice, "_best", _first_best)
 
 
@@ -340,7 +384,48 @@ def _put_off(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Intake, "_decide", lambda self: decide(self) if self._inbox else None)
 
 
+def _costly_conditions(patch: pytest.MonkeyPatch) -> None:
+    """A batch leaves only when it has passed every costly predicate."""
+    of = Graph.of
+    patch.setattr(Graph, "of", lambda block: dataclasses.replace(of(block), costly=()))
+
+
+def _rest_of_a_slice(patch: pytest.MonkeyPatch) -> None:
+    """What is left of a batch that was cut before a costly predicate floats on."""
+    cut = Selecting.cut
+    patch.setattr(Selecting, "cut", lambda self, batch, number: (cut(self, batch, number)[0], None))
+
+
+def _others_are_lost(patch: pytest.MonkeyPatch) -> None:
+    """All parts float on of a batch that the user cares for in part."""
+    parted = Preferring.parted
+    patch.setattr(Preferring, "parted", lambda self, batch: islice(parted(self, batch), 1))
+
+
+def _parted_in_the_midst(patch: pytest.MonkeyPatch) -> None:
+    """A probe that was cut short stays together, whatever is preferred from then on."""
+    judged = Preferring._judged
+    patch.setattr(Preferring, "_judged", lambda self, batch: judged(self, dataclasses.replace(batch, cut=-1)))
+
+
+def _unrecorded(patch: pytest.MonkeyPatch) -> None:
+    """A verb that draws lots is left out of the record."""
+    noted = recording._Recorded._noted
+
+    def noted_but_one(self: Any, verb: str, method: Any) -> Any:
+        return method if verb == "sample" else noted(self, verb, method)
+
+    patch.setattr(recording._Recorded, "_noted", noted_but_one)
+
+
+def _timeless(patch: pytest.MonkeyPatch) -> None:
+    """What comes out of a record is not what went in."""
+    patch.setattr(replaying, "settings_of", lambda said: replace(settings_of(said), seed=0))
+
+
 RULES: list[Patch] = [
+    _unrecorded,
+    _timeless,
     _put_off,
     _last_match,
     _comes_again,
@@ -355,6 +440,10 @@ RULES: list[Patch] = [
     _cache,
     _null,
     _parking_debt,
+    _holding_debt,
+    _provider_waits_for_itself,
+    _scan_asked_again,
+    _settled_too_soon,
     _failure_debt,
     _other_provider,
     _failure_is_coverage,
@@ -366,6 +455,10 @@ RULES: list[Patch] = [
     _single_by_any_field,
     _overtaken_by_any_row,
     _cross_product,
+    _costly_conditions,
+    _rest_of_a_slice,
+    _others_are_lost,
+    _parted_in_the_midst,
 ]
 
 

@@ -1,9 +1,10 @@
 """Access modules: scans and lookups of sites and databases, for all queries of a process.
 
-The way of an ask: `visit` (a query's door) → `line` (joined while waiting or under way, packed) → `desk`
-(whose turn it is) → `mirrors/race` (which mirror) → `trip` and `walk` (the pages of one request, and who waits for
-them) → `fetch` (one page, with its retries) → `limits/gate`, `limiter`, `breaker` (may it go now) → `web/transport`,
-or `databases/database` where a statement is sent. Landings and ends come back through `trip` and `ticket`.
+The way of an ask: `visit` (a query's door) → `line` (joined while waiting or under way; the most urgent of a `lane`
+first, packed) → `desk` (whose turn it is) → `mirrors/race` (which mirror) → `trip` and `walk` (the pages of one
+request, and who waits for them) → `fetch` (one page, with its retries) → `limits/gate`, `limiter`, `breaker` (may it
+go now) → `web/transport`, or `databases/database` where a statement is sent. Landings and ends come back through `trip`
+and `ticket`.
 `fresh/` is what sites say of how long their pages hold.
 
 The layers around one request, from the outside in:

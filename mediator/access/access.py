@@ -18,10 +18,11 @@ from yarl import URL
 from mediator.access.databases.database import DatabaseTransport
 from mediator.access.desk import Desk
 from mediator.access.fetch import Fetcher
+from mediator.access.lane import Flight
 from mediator.access.limits.backoff import Backoff, Calendar
 from mediator.access.limits.daily import Book, Daily
 from mediator.access.limits.gate import Gate
-from mediator.access.line import Flight, Line
+from mediator.access.line import Line
 from mediator.access.method import Method
 from mediator.access.mirrors.race import Race
 from mediator.access.mirrors.runner import Runner, Slot
@@ -133,7 +134,13 @@ class Access:
         a source declares.
         """
         visit = Visit(
-            deliver, ceilings, self._catalog.ceilings(at), self._line_for, self._admitted, self._left
+            deliver,
+            ceilings,
+            self._catalog.ceilings(at),
+            self._line_for,
+            self._admitted,
+            lambda line: self._desk.stir(line),
+            self._left,
         )
         self._visits[visit] = None
         return visit

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
+from mediator.access.lane import Flight, Group, Lane
 from mediator.access.method import Method
 from mediator.access.mirrors.runner import Runner, Slot
 from mediator.access.queue import Rank
 from mediator.access.ticket import Ticket
+from mediator.access.wishes import Way, Wishes, together
 from mediator.catalog.model import BindSet
 from mediator.catalog.wrapper import Binding
 from mediator.errors import Cause
@@ -20,48 +20,37 @@ from mediator.errors import Cause
 if TYPE_CHECKING:
     from mediator.access.trip import Trip
 
-
-class Flight:
-    """A binding that somebody wants and that is asked only once, however many want it."""
-
-    __slots__ = ("binding", "tickets", "trip", "waits")
-
-    def __init__(self, binding: Binding) -> None:
-        self.binding = binding
-        self.tickets: dict[Ticket, None] = {}
-        self.trip: Trip | None = None  # the requests that carry it, once it has left the line
-        self.waits = True
-
-
-@dataclass(order=True, slots=True)
-class _Group:
-    """Flights that came together. Those that stand `apart` share their request with no others."""
-
-    rank: Rank
-    flights: deque[Flight] = field(compare=False)
-    apart: bool = field(default=False, compare=False)
-
+_FAIR = 8  # departures of which one is for a query that the most urgent lookups are not for, if there is one
+_LOOKED_AT = 1_000  # flights that have waited longest, among which one of that query is looked for
 
 # Sends flights off, in one request, to the mirror whose place has been taken.
 Depart = Callable[["Line", Runner, Slot, list[Flight], Rank], None]
 
 
 class Line:
-    """Flights of one relation, method and bind set: joined while they wait or fly, packed when they leave."""
+    """Flights of one relation, method and bind set: joined while they wait or fly, packed when they leave.
+
+    Who waits stands in a lane, of which there is one for each way in which queries want to be answered: mostly one.
+    """
 
     def __init__(self, method: Method, bind_set: BindSet, order: count[int], depart: Depart) -> None:
         self.method = method
         self.bind_set = bind_set
         self.flights: dict[Binding, Flight] = {}
         self.waiting = 0
-        self._groups: list[_Group] = []
+        self._lanes: dict[Way, Lane] = {}
+        self._queries: dict[Wishes, None] = {}  # that have asked since nobody waited
+        self._departures = 0
         self._order = order
         self._depart = depart
 
     def admit(self, ticket: Ticket, bindings: Sequence[Binding], urgency: float) -> list[Trip]:
         """The ticket now waits for these bindings. Returns the trips under way that it has joined."""
+        if not self.waiting:
+            self._queries.clear()
+        self._queries[ticket.wishes] = None
         joined: dict[Trip, None] = {}
-        queued: deque[Flight] = deque()
+        queued: list[Flight] = []
         for binding in bindings:
             flight = self.flights.get(binding)
             if flight is None:
@@ -69,18 +58,39 @@ class Line:
                 self.waiting += 1
             else:
                 self.method.counts.joined += ticket not in flight.tickets
-            flight.tickets[ticket] = None
+            flight.tickets[ticket] = urgency
             ticket.open[binding] = flight
             if flight.trip is None:
                 queued.append(flight)
             else:
                 flight.trip.join(ticket)
                 joined[flight.trip] = None
-        if queued:
-            # Those that waited already stand in line twice, at the better of their ranks: the first one
-            # counts.
-            heapq.heappush(self._groups, _Group((-urgency, next(self._order), True), queued))
+        self._place(queued)
         return list(joined)
+
+    def urge(self, ticket: Ticket, urgencies: Mapping[Binding, float]) -> None:
+        """So urgent these are to the ticket from now on: those that wait change their places, and so do further pages
+        of those under way."""
+        moved: list[Flight] = []
+        hurried: dict[Trip, None] = {}
+        for binding, urgency in urgencies.items():
+            flight = ticket.open.get(binding)
+            if flight is not None:
+                flight.tickets[ticket] = urgency
+                if flight.trip is not None:
+                    hurried[flight.trip] = None
+                else:
+                    moved.append(flight)
+        self._place(moved)
+        for trip in hurried:
+            trip.hurry()
+
+    def steered(self, ticket: Ticket) -> None:
+        """The ticket's query wishes otherwise than before."""
+        self._place([flight for flight in ticket.open.values() if flight.waits])
+        for trip in {flight.trip: None for flight in ticket.open.values() if flight.trip is not None}:
+            trip.stir()
+            trip.hurry()
 
     def forsake(self, ticket: Ticket, flight: Flight) -> None:
         """The ticket no longer wants it. When nobody does, it is not asked, or called back."""
@@ -90,13 +100,15 @@ class Line:
         elif not flight.tickets:
             self._withdraw(flight)
             self.method.counts.cancelled += 1
+        elif flight.waits:
+            self._place([flight])
 
-    def put_apart(self, flights: Sequence[Flight], rank: Rank) -> None:
+    def put_apart(self, flights: Sequence[Flight]) -> None:
         """Back in line, to be asked without the company that they were in."""
         for flight in flights:
-            flight.trip, flight.waits = None, True
+            flight.trip = None
         self.waiting += len(flights)
-        heapq.heappush(self._groups, _Group((rank[0], next(self._order), True), deque(flights), apart=True))
+        self._stand_apart(flights)
 
     def fail_waiting(self, cause: Cause) -> None:
         """No mirror answers: whoever waits for one is told so."""
@@ -110,59 +122,101 @@ class Line:
             ticket.failed(bindings, cause)
 
     def rank(self) -> Rank | None:
-        while self._groups and not _pruned(self._groups[0].flights):
-            heapq.heappop(self._groups)
-        return self._groups[0].rank if self._groups else None
+        """The most urgent one's: what it is worth to those who wait, for the time that it takes."""
+        ranks = [head.rank for _, head in self._open()]
+        if not ranks:
+            return None
+        urgency, order, waiting = min(ranks)
+        return urgency / self.method.race.seconds, order, waiting
 
     def serve(self) -> bool:
-        size = self.method.declared.batch_size
-        rank = self.rank()
         if (spent := self.method.race.spent) is not None:
             self.fail_waiting(Cause.of(spent))
             return True
-        runner = self.method.race.choose(-(-self.waiting // size), self._unpaid())
-        if runner is None or rank is None:
-            return False
-        self._depart(self, runner, runner.enter(), self._packed(size), rank)
-        return True
+        size, race = self.method.declared.batch_size, self.method.race
+        for lane, head in sorted(self._open(), key=lambda standing: standing[1].rank):
+            barred = {*lane.way.barred, *self._unpaid(head)}
+            runner = race.choose(-(-lane.waiting // size), barred, dict(lane.way.boosts))
+            if runner is not None:
+                rank, slot = head.rank, runner.enter()
+                packed = self._neglected(head) or lane.packed(size)
+                self.waiting -= len(packed)
+                self._depart(self, runner, slot, packed, rank)
+                return True
+        return False
 
     def ready_at(self) -> float:
         return self.method.race.ready_at()
 
-    def _unpaid(self) -> Collection[str]:
-        """Mirrors that nobody who wants the first in line can pay for, where there is one that somebody can."""
+    def _neglected(self, head: Group) -> list[Flight]:
+        """Now and then, one that has waited longer than others for a query that wants nothing of what is most urgent:
+        however much some wait for, no other query waits for ever."""
+        self._departures += 1
+        if len(self._queries) < 2 or self._departures % _FAIR:
+            return []
+        served = {ticket.wishes for ticket in head.flights[0].tickets}
+        for flight in islice(self.flights.values(), _LOOKED_AT):
+            group = flight.group
+            standing = group is not None and group.lane is head.lane and not group.apart
+            if standing and not any(ticket.wishes in served for ticket in flight.tickets):
+                head.lane.leave(flight)
+                return [flight]
+        return []
+
+    def _open(self) -> list[tuple[Lane, Group]]:
+        """The lanes that may go somewhere, and who is first in each."""
         places = self.method.places
-        if len(places) == 1 or self.rank() is None:
+        return [
+            (lane, head)
+            for lane in self._lanes.values()
+            if not lane.closed(places) and (head := lane.head) is not None
+        ]
+
+    def _unpaid(self, head: Group) -> Collection[str]:
+        """Mirrors that nobody who wants the first in line can pay for, where there is one that somebody can."""
+        places = [place for place in self.method.places if place not in head.lane.way.barred]
+        if len(places) == 1:
             return ()
-        purses = {ticket.purse for ticket in self._groups[0].flights[0].tickets}
+        purses = {ticket.purse for ticket in head.flights[0].tickets}
         unpaid = {place for place in places if not any(purse.affords(place) for purse in purses)}
         return unpaid if len(unpaid) < len(set(places)) else ()
 
-    def _packed(self, size: int) -> list[Flight]:
-        """The next flights in line, as many as one request can carry."""
-        packed: list[Flight] = []
-        while len(packed) < size and self.rank() is not None:
-            group = self._groups[0]
-            if packed and group.apart:
-                break
-            while group.flights and len(packed) < size:
-                flight = group.flights.popleft()
-                if flight.waits:
-                    flight.waits = False
-                    packed.append(flight)
-            if group.apart:
-                break
-        self.waiting -= len(packed)
-        return packed
+    def _place(self, flights: Iterable[Flight]) -> None:
+        """Each stands where its urgency, and the way in which it is wanted, put it: behind its equals."""
+        places = self.method.places
+        moving: dict[tuple[Way, float], deque[Flight]] = {}
+        for flight in flights:
+            way, urgency, group = flight.way(places), flight.urgency(places), flight.group
+            if group is not None and group.apart:
+                self._stand_apart([other for other in group.flights if group.holds(other)])
+            elif group is None or group.lane.way != way or group.urgency != urgency:
+                if group is not None:
+                    group.lane.leave(flight)
+                moving.setdefault((way, urgency), deque()).append(flight)
+        for (way, urgency), together_ in moving.items():
+            self._lane(way).stand(urgency, next(self._order), together_, apart=False)
+
+    def _stand_apart(self, flights: Sequence[Flight]) -> None:
+        """As one company, as urgent as the most urgent one."""
+        places = self.method.places
+        way = together([flight.way(places) for flight in flights])
+        urgency = max(flight.urgency(places) for flight in flights)
+        for flight in flights:
+            if (group := flight.group) is not None:
+                if group.lane.way == way and group.urgency == urgency:
+                    return  # as they stand already
+                group.lane.leave(flight)
+        self._lane(way).stand(urgency, next(self._order), deque(flights), apart=True)
+
+    def _lane(self, way: Way) -> Lane:
+        """Those that nobody stands in any more are given up."""
+        if way not in self._lanes:
+            self._lanes = {w: lane for w, lane in self._lanes.items() if lane.waiting}
+            self._lanes[way] = Lane(way)
+        return self._lanes[way]
 
     def _withdraw(self, flight: Flight) -> None:
-        flight.waits = False
+        if flight.group is not None:
+            flight.group.lane.leave(flight)
         self.waiting -= 1
         del self.flights[flight.binding]
-
-
-def _pruned(flights: deque[Flight]) -> bool:
-    """Whether anybody in the group still waits; those at its head that do not are dropped."""
-    while flights and not flights[0].waits:
-        flights.popleft()
-    return bool(flights)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-# Whoever has the smaller one goes first: (-urgency, order of arrival, whether it has not begun).
+# Whoever has the smaller one goes first: (-urgency, order of arrival, whether it has not begun). A queue tells the rank
+# of whoever is next with the urgency divided by the seconds that a request is expected to take.
 Rank = tuple[float, int, bool]
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mediator.access.limits.purse import Purse
+from mediator.access.wishes import Wishes
 from mediator.catalog.wrapper import Binding
 from mediator.errors import Cause
 from mediator.flow.events import Arrived, Event, Exhausted, Failed, Landing
 
 if TYPE_CHECKING:
-    from mediator.access.line import Flight
+    from mediator.access.lane import Flight
 
 Deliver = Callable[[Event], None]
 
@@ -19,11 +20,12 @@ Deliver = Callable[[Event], None]
 class Ticket:
     """One ask of one query. Each of its bindings is settled once."""
 
-    __slots__ = ("_deliver", "number", "open", "purse")
+    __slots__ = ("_deliver", "number", "open", "purse", "wishes")
 
-    def __init__(self, number: int, deliver: Deliver, purse: Purse) -> None:
+    def __init__(self, number: int, deliver: Deliver, purse: Purse, wishes: Wishes) -> None:
         self.number = number
         self.purse = purse
+        self.wishes = wishes
         self.open: dict[Binding, Flight] = {}
         self._deliver = deliver
 

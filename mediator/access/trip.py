@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from asyncio import Task
+from asyncio import Event, Task
 from collections.abc import Callable, Iterable
 from itertools import count
 
+from mediator.access.lane import Flight
 from mediator.access.limits.fares import Fares
-from mediator.access.line import Flight, Line
+from mediator.access.line import Line
 from mediator.access.queue import Rank
 from mediator.access.ticket import Ticket
+from mediator.access.wishes import HEDGINGS, Hedging
 from mediator.catalog.wrapper import Binding
 from mediator.errors import Cause, Spent
 from mediator.flow.events import Landing
@@ -31,6 +33,8 @@ class Trip:
         self.until = float("inf")  # as long as the site vouches for all that it brought
         self.kept = True  # whether what it brings may be written to the disk
         self.over = False
+        self.held = False  # waits until somebody aboard lets it go on
+        self._stirred = Event()
         self.task: Task[None] | None = None
         self.bindings = tuple(flight.binding for flight in flights)
         self.landings: list[Landing] = []
@@ -49,6 +53,36 @@ class Trip:
         """One more waits for it. What has landed already is delivered by `catch_up`."""
         self._seen.setdefault(ticket, 0)
         self.fares.joined(ticket)
+        self.stir()
+
+    def hurry(self) -> None:
+        """Its flights are more urgent than they were, or less: its further pages go accordingly."""
+        before = self.rank
+        urgency = max(flight.urgency(self.line.method.places) for flight in self._flights)
+        self.rank = (-urgency, *before[1:])
+        for runner in self.line.method.race.runners:
+            runner.hurry(before, self.rank)
+
+    def barred(self, source: str) -> bool:
+        """Whether everybody aboard leaves this source alone for now."""
+        return bool(self._seen) and all(source in ticket.wishes.paused for ticket in self._seen)
+
+    @property
+    def hedging(self) -> Hedging:
+        """As eagerly as the most eager of those aboard would have it."""
+        return max((ticket.wishes.hedging for ticket in self._seen), key=HEDGINGS.index, default="none")
+
+    async def cleared(self, source: str) -> None:
+        """Waits until somebody aboard lets it ask this source."""
+        while self.barred(source):
+            self.held = True
+            self._stirred.clear()
+            await self._stirred.wait()
+        self.held = False
+
+    def stir(self) -> None:
+        """Somebody aboard wishes otherwise than before, or has just come."""
+        self._stirred.set()
 
     def aboard(self) -> Iterable[Ticket]:
         """Who waits for it."""
@@ -59,6 +93,7 @@ class Trip:
         if not any(ticket in flight.tickets for flight in self._flights):
             self._seen.pop(ticket, None)
             self.fares.left(ticket)
+            self.stir()
         if not self._seen and not self.over:
             self.line.method.counts.cancelled += len(self._flights)
             self.call_back()
@@ -149,7 +184,7 @@ class Trip:
                 self.line.method.counts.cancelled += 1
         size = max(1, -(-len(wanted) // parts))
         for start in range(0, len(wanted), size):
-            self.line.put_apart(wanted[start : start + size], self.rank)
+            self.line.put_apart(wanted[start : start + size])
         return True
 
     def _end(self, tell: Callable[[Ticket, list[Binding]], None]) -> int:

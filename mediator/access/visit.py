@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from mediator.access.limits.purse import Purse
 from mediator.access.line import Line
 from mediator.access.ticket import Deliver, Ticket
 from mediator.access.trip import Trip
+from mediator.access.wishes import Hedging, Wishes
 from mediator.catalog.ceilings import Ceilings
-from mediator.flow.events import Ask, Cancel, Event, Exhausted, Failed
+from mediator.flow.events import Ask, Cancel, Event, Exhausted, Failed, Urge
 
 FindLine = Callable[[Ask], Line]
 # A ticket has been admitted to a line, and has joined these trips on the way.
@@ -31,12 +32,15 @@ class Visit:
         at: Mapping[str, Ceilings],
         find_line: FindLine,
         admitted: Admitted,
+        moved: Callable[[Line], None],
         left: Callable[[Visit], None],
     ) -> None:
         self._deliver: Deliver | None = deliver
         self._purse = Purse(ceilings, self._spent, at)
         self._find_line = find_line
         self._admitted = admitted
+        self._moved = moved
+        self._wishes = Wishes()
         self._left = left
         self._tickets: dict[int, tuple[Line, Ticket]] = {}
 
@@ -52,9 +56,38 @@ class Visit:
         line = self._find_line(ask)
         if self._purse.refuses(line.method.places):
             asyncio.get_running_loop().call_soon(self._give_up_waiting)
-        ticket = Ticket(ask.number, self._hand_over, self._purse)
+        ticket = Ticket(ask.number, self._hand_over, self._purse, self._wishes)
         self._tickets[ask.number] = line, ticket
         self._admitted(line, ticket, line.admit(ticket, tuple(dict.fromkeys(ask.bindings)), ask.urgency))
+
+    def urge(self, urge: Urge) -> None:
+        """These bindings go sooner, or later, as far as they still wait."""
+        if urge.ask in self._tickets:
+            line, ticket = self._tickets[urge.ask]
+            line.urge(ticket, urge.urgencies)
+
+    def steer(self, paused: Collection[str], boosts: Mapping[str, float]) -> None:
+        """From now on this query leaves some sources alone, and favours others. What is under way comes; what waits,
+        and what others want as well, is asked where they let it be asked."""
+        self._wishes.steer(paused, boosts)
+        for line, ticket in tuple(self._tickets.values()):
+            line.steered(ticket)
+            self._moved(line)
+
+    def hedge(self, hedging: Hedging) -> None:
+        """How eagerly mirrors are sent after others that are late, from now on."""
+        self._wishes.hedging = hedging
+
+    def paused(self) -> dict[str, int]:
+        """How many bindings wait for sources that this query has paused, and for no others; by source."""
+        found: dict[str, int] = {}
+        for line, ticket in self._tickets.values():
+            places = dict.fromkeys(line.method.places)
+            if self._wishes.paused.issuperset(places):
+                held = sum(f.waits or (f.trip is not None and f.trip.held) for f in ticket.open.values())
+                for place in places if held else ():
+                    found[place] = found.get(place, 0) + held
+        return found
 
     def cancel(self, cancel: Cancel) -> None:
         """Silence for these bindings, from now on. What nobody else wants is called back at once."""

@@ -9,6 +9,7 @@ from functools import partial
 from mediator.access.fetch import Errand, Fetcher
 from mediator.access.mirrors.contest import Contest, Outcome
 from mediator.access.mirrors.runner import Runner, Slot
+from mediator.access.mirrors.twins import Twins
 from mediator.access.pages import Pages
 from mediator.access.reading import written
 from mediator.access.trip import Trip
@@ -19,8 +20,8 @@ from mediator.errors import CutShort, SourceError, Spent, TimedOut
 class Walk:
     """Carries out one trip.
 
-    Pages of one mirror are not continued at another, whose order may differ: what fails in the middle starts
-    over there, and the rows that both brought vanish where they are built.
+    Pages of one mirror are not continued at another, whose order may differ, unless it was seen to show the same: what
+    fails in the middle starts over there, and the rows that both brought vanish where they are built.
     """
 
     def __init__(self, trip: Trip, fetcher: Fetcher) -> None:
@@ -77,7 +78,7 @@ class Walk:
         while True:
             outcome = await contest.outcome(patience if self._hedgeable else None)
             if outcome is None:
-                other = self._race.hedge([*self._tried, *self._unpaid()])
+                other = self._race.hedge([*self._tried, *self._unpaid()], self._trip.hedging)
                 patience *= 2  # where there was no room, look again, but not for ever at this pace
             elif isinstance(outcome[1], Page):
                 return outcome
@@ -107,7 +108,11 @@ class Walk:
 
     async def _finish(self, runner: Runner, first: Page) -> None:
         width = runner.gate.source.concurrency
-        pages = Pages(self._trip, self._first, lambda r: self._page(runner, r), width)
+        fetch = partial(self._page, runner)
+        if len(self._race.runners) > 1:
+            twins = Twins(runner, self._first, first, self._page)
+            fetch = partial(self._shown, twins)
+        pages = Pages(self._trip, self._first, fetch, width)
         try:
             await pages.land_all(first)
         except SourceError as error:
@@ -116,8 +121,49 @@ class Walk:
         runner.counts.answered += len(self._trip.bindings)
         runner.measured.answered(self._trip.bindings, pages.rows, pages.count, self._bytes[runner])
 
+    async def _shown(self, twins: Twins, request: Request) -> Page:
+        """A later page: from the mirror that began; where that one is late, from another that shows the same pages."""
+        tried = self._race.preferred(twins.known)
+        async with asyncio.TaskGroup() as group:
+            contest = Contest(group, lambda r, _: twins.page(r, request))
+            for runner in tried:
+                contest.send(runner)
+            came = await self._shown_first(contest, twins, tried)
+            contest.end()
+        if isinstance(came, SourceError):
+            raise came
+        return came
+
+    async def _shown_first(self, contest: Contest, twins: Twins, tried: list[Runner]) -> Page | SourceError:
+        """Who has the page first; where nobody has, what was wrong with the mirror that was asked first."""
+        failed: SourceError | None = None
+        patience = then = self._race.patience(tried[0])
+        while True:
+            barred = [*self._unpaid(), *(2 * [r for r in self._race.runners if not twins.promising(r)])]
+            open_ = not self._trip.over and self._race.hedgeable([*tried, *barred])
+            outcome = await contest.outcome(patience if open_ else None)
+            if outcome is None:
+                other = self._race.hedge([*tried, *barred], self._trip.hedging)
+                patience, then = then, 2 * then  # once more soon: by then a mirror that has stalled is known
+            elif isinstance(outcome[1], Page):
+                return outcome[1]
+            else:
+                failed = outcome[1] if outcome[0] is tried[0] or failed is None else failed
+                if contest.running:
+                    continue
+                other = self._race.another(
+                    r for r in self._race.runners if r not in [*tried, *barred] and not self._trip.over
+                )
+                if other is None:
+                    return failed
+            if other is not None:
+                tried.append(other)
+                contest.send(other)
+
     async def _page(self, runner: Runner, request: Request, slot: Slot | None = None) -> Page:
         source = runner.mirror.source
+        if slot is None:
+            await self._trip.cleared(source)
         self._trip.fares.check(source)
         errand = Errand(
             self._method,
@@ -139,8 +185,14 @@ class Walk:
         self._trip.fares.received(runner.mirror.source, size)
 
     def _unpaid(self) -> list[Runner]:
-        """Twice each mirror to which no late request may be sent: not everybody aboard could pay for it."""
-        return 2 * [r for r in self._race.runners if not self._trip.fares.affords(r.mirror.source)]
+        """Twice each mirror to which no late request may be sent: not everybody aboard could pay for it, or all leave
+        it alone."""
+        trip = self._trip
+        return 2 * [
+            r
+            for r in self._race.runners
+            if not trip.fares.affords(r.mirror.source) or trip.barred(r.mirror.source)
+        ]
 
     def _note(self, runner: Runner, error: SourceError) -> None:
         """Counts the failure of one mirror, and says in the error whose it was."""
@@ -158,4 +210,6 @@ class Walk:
         """
         if self._trip.over:
             return None
-        return self._race.another(r for r in self._race.runners if r not in self._tried)
+        return self._race.another(
+            r for r in self._race.runners if r not in self._tried and not self._trip.barred(r.mirror.source)
+        )

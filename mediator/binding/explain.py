@@ -18,7 +18,12 @@ def explain(block: Block, verdict: Verdict) -> list[str]:
         lines.append(f"{called(block.aliases[number])}: {described(block, chosen)}")
         lines += [f"  or {described(block, p)}" for p in verdict.providers[number] if p != chosen]
         lines += _warning(block, chosen)
-    return lines + _crossing(block)
+    return [*lines, *_modules(block), *_crossing(block)]
+
+
+def _modules(block: Block) -> list[str]:
+    """The conditions that batches are routed to, and why they are modules of their own."""
+    return [f"{p.text}: a module of its own, as {p.why_costly}" for p in block.predicates if p.costly]
 
 
 def described(block: Block, provider: Provider) -> str:

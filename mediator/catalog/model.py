@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mediator.catalog.bindfields import OPERATORS, check_operator, field_of
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
+from mediator.catalog.functions import Function
 from mediator.catalog.login import Login
 from mediator.catalog.secret import Secret
 from mediator.catalog.wrapper import Wrapper
@@ -148,10 +149,23 @@ class Catalog:
     sources: dict[str, Source] = field(default_factory=dict)
     # What was asked for but cannot be used, and why: relations that are not here may be there.
     unavailable: tuple[str, ...] = field(default=(), compare=False)
+    functions: tuple[Function, ...] = ()  # that queries may call, beside SQL's own
 
     def __post_init__(self) -> None:
         for relation in self.relations.values():
             _check(relation, self.sources)
+        seen: set[str] = set()
+        for function in self.functions:
+            if function.name in seen:
+                raise CatalogError(
+                    f"there are two functions {function.name!r}: give one of them another name"
+                )
+            seen.add(function.name)
+
+    def knowing(self, functions: Iterable[Function]) -> Catalog:
+        """The same catalog, whose queries may call these functions too."""
+        more = tuple(f for f in functions if f not in self.functions)
+        return replace(self, functions=(*self.functions, *more)) if more else self
 
     def ceilings(self, said: Mapping[str, Ceilings]) -> dict[str, Ceilings]:
         """For each source what it declares, or what a query says of it, whichever is less."""

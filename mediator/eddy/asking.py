@@ -6,18 +6,22 @@ what anybody may be given from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mediator.binding.choice import choose
 from mediator.binding.model import Provider, Verdict
 from mediator.catalog.model import AccessMethod
 from mediator.clock import Clock
+from mediator.eddy.asked import Open, Tally
 from mediator.eddy.feeding import bindings_of, constants, fed, firsts
+from mediator.eddy.pace import Pace
+from mediator.eddy.preferring import Weights
+from mediator.eddy.relying import Relying
 from mediator.eddy.run import Run
+from mediator.eddy.urging import Urging
 from mediator.errors import Cause
 from mediator.flow.batch import Batch, Rows, taken
 from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed
@@ -28,38 +32,20 @@ from mediator.state.view import View
 Mask = NDArray[np.bool_]
 
 
-@dataclass(slots=True)
-class Open:
-    """An ask under way, and the bindings of it that have not ended."""
-
-    ask: Ask
-    left: set[Binding]
-    scanning: bool  # a scan that has not ended: the SteM counts it
-
-
-@dataclass(slots=True)
-class Tally:
-    """One relation's share of the completeness report."""
-
-    asked: int = 0
-    answered: int = 0
-    failed: int = 0
-    cancelled: int = 0
-    served: int = 0  # from the SteM, without asking
-    parked: int = 0  # rows that wait for matches that nobody asked for on their account
-
-
 class Asking:
     def __init__(
-        self, run: Run, verdict: Verdict, clock: Clock, max_age: float, numbers: Iterator[int]
+        self,
+        run: Run,
+        verdict: Verdict,
+        clock: Clock,
+        max_age: float,
+        numbers: Iterator[int],
+        urgent: bool = True,
     ) -> None:
         self._run = run
         self._clock = clock
         self._max_age = max_age
-        self._all_providers = verdict.providers
-        self.providers = _relied_on(verdict.providers, verdict.chosen)  # those that have not let anyone down
-        self.chosen = verdict.chosen
-        self.order = verdict.order
+        self._relying = Relying(run.block, verdict)
         self.commands: list[Command] = []
         self.delivered: list[tuple[str, Rows]] = []  # rows that were in the SteM already
         self.tallies = {name: Tally() for name in run.views}
@@ -67,12 +53,35 @@ class Asking:
         self._open: dict[int, Open] = {}
         self._scans: set[tuple[str, str]] = set()
         self._unkept: set[str] = set()  # relations of which not all rows are in the SteM
-        self.broken: set[tuple[int, str]] = set()  # (alias, method) pairs that let someone down
         self._numbers = numbers
+        self._sought: set[tuple[str, BindSet, Binding]] = set()  # in the SteM, without asking for them
+        self.pace = Pace(clock)
+        self.urging = Urging(run, urgent)
+        self.weigh: Callable[[Batch], Weights] = _favoured  # how much the user cares for each row of a batch
 
-    def begin(self, alias: int) -> None:
+    @property
+    def providers(self) -> tuple[tuple[Provider, ...], ...]:
+        """Per alias those that have not let anyone down."""
+        return self._relying.providers
+
+    @property
+    def chosen(self) -> tuple[Provider, ...]:
+        """Per alias the one that is to bring its rows."""
+        return self._relying.chosen
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The aliases, each after those that it depends on."""
+        return self._relying.order
+
+    @property
+    def broken(self) -> set[tuple[int, str]]:
+        """The (alias, method) pairs that let someone down."""
+        return self._relying.broken
+
+    def begin(self, alias: int, by: Provider | None = None) -> None:
         """Ask for what the alias's provider can send without any row's help: a scan, or constants."""
-        provider = self.chosen[alias]
+        provider = by or self.chosen[alias]
         if provider.depends:
             return
         relation = self._run.block.aliases[alias].relation
@@ -88,11 +97,18 @@ class Asking:
         """Ask for the matches of the batch's rows, each binding once. NULL is never asked for."""
         view, chosen = self._run.view(provider.alias), self.chosen[provider.alias]
         keys = fed(self._run, batch, provider)
-        states = view.coverage.states(provider.bind_set, keys)
+        numbers = view.coverage.numbers(provider.bind_set, keys)
+        states = view.coverage.states_of(provider.bind_set, numbers)
         wanted = (states == Known.NOTHING) & keys.whole()
+        waiting = states == Known.ASKED
         if wanted.any():
             bindings = bindings_of(self._run, batch.take(firsts(keys, wanted)), provider)
             self._request(view.stem.relation.name, provider, bindings)
+            numbers, waiting = view.coverage.numbers(provider.bind_set, keys), waiting | wanted
+        if self.urging.active:
+            rows, weights = np.flatnonzero(waiting & (numbers >= 0)), self.weigh(batch)
+            some = weights if isinstance(weights, float) else weights[rows]
+            self.urging.wait(view.stem.relation.name, provider.bind_set, numbers[rows], some)
         failed = np.flatnonzero(states == Known.FAILED)
         if len(failed) and chosen.depends and chosen.bind_set != provider.bind_set:
             if chosen.depends & ~batch.signature.spanned:
@@ -100,6 +116,28 @@ class Asking:
                 self.owed = True
             else:
                 self.look_up(batch.take(failed), chosen)
+
+    def serve(self, batch: Batch, provider: Provider) -> bool:
+        """Deliver what the SteM holds of the matches of these rows, and ask for nothing; whether there was anything."""
+        view = self._run.view(provider.alias)
+        keys = fed(self._run, batch, provider)
+        unknown = (view.coverage.states(provider.bind_set, keys) == Known.NOTHING) & keys.whole()
+        relation, bind_set = view.stem.relation.name, provider.bind_set
+        bindings = bindings_of(self._run, batch.take(firsts(keys, unknown)), provider)
+        bindings = [b for b in bindings if (relation, bind_set, b) not in self._sought]
+        self._sought.update((relation, bind_set, b) for b in bindings)
+        return len(self._serve(view, provider.bind_set, bindings)) < len(bindings)
+
+    def rely(self, provider: Provider) -> bool:
+        """Let this provider bring its alias's rows from now on; whether it can.
+
+        Who relied on another one loses nothing: what that was asked is waited for as before, what has stopped without
+        being asked for is owed already, and what fails meanwhile is owed then.
+        """
+        before = self.chosen
+        found = self._relying.rely(provider)
+        self._begin_changed(before)
+        return found
 
     def still_wanted(self, ask: Ask) -> Ask | None:
         """What is left of an ask that nobody has been sent yet, now that others' may have been answered meanwhile."""
@@ -142,6 +180,7 @@ class Asking:
         stem, ask = self._run.views[opened.ask.relation].stem, opened.ask
         proven = self._method(ask).proves == "all"
         if isinstance(event, Arrived):
+            self.pace.came(ask, event.landing.rows.num_rows)
             event.landing.kept &= proven  # no end will vouch for them
             if built:
                 stem.receive(event.landing)
@@ -179,7 +218,7 @@ class Asking:
             cause = Cause("not all", f"{opened.ask.relation}.{opened.ask.method} does not promise all rows")
             entry = Entry(Known.FAILED, event.at, cause=cause, method=opened.ask.method)
             # What was looked up in this way without need is looked up again, as the chosen provider has it.
-            self.owed |= not self._relying(opened.ask)
+            self.owed |= not self._relying.on(opened.ask)
         for binding in self._ended(opened, event.bindings):
             view.coverage.note(opened.ask.bind_set, binding, entry)
             self.tallies[opened.ask.relation].answered += 1
@@ -192,11 +231,12 @@ class Asking:
         if opened is None:
             return
         ask, ended = opened.ask, self._ended(opened, event.bindings)
+        self._relying.failed(ask)
         self.tallies[ask.relation].failed += len(ended)
         if not ask.bind_set and self._scanned_elsewhere(ask):
-            self.broken |= {(a.number, ask.method) for a in self._run.block.aliases}
+            self._relying.broken |= {(a.number, ask.method) for a in self._run.block.aliases}
             return
-        relying = self._relying(ask)
+        relying = self._relying.on(ask)
         before = self.chosen
         replaced = self._replace(ask, relying)
         self.owed |= replaced or not relying
@@ -206,13 +246,19 @@ class Asking:
         )
         for binding in ended:
             self._run.views[ask.relation].coverage.note(ask.bind_set, binding, entry)
-        for alias, provider in enumerate(self.chosen):
-            if provider is not before[alias]:
-                self.begin(alias)
+        self._begin_changed(before)
 
     def waiting(self) -> bool:
         """Whether anything is under way that the answers may depend on."""
         return any(self._needed(o.ask) for o in self._open.values())
+
+    @property
+    def under_way(self) -> dict[str, int]:
+        """How many lookups and scans have not ended, by relation."""
+        found: dict[str, int] = {}
+        for opened in self._open.values():
+            found[opened.ask.relation] = found.get(opened.ask.relation, 0) + len(opened.left)
+        return found
 
     def promised(self, alias: int) -> bool:
         """Whether all rows of the alias that matter have arrived, without any other row's help."""
@@ -220,6 +266,10 @@ class Asking:
         if provider.depends:
             return coverage.whole
         return coverage.whole or coverage.known(provider.bind_set, constants(provider)) == Known.COMPLETE
+
+    def prefer(self, worth: Mapping[str, float]) -> None:
+        """By relation, how much more than others its scans are worth from now on."""
+        self.urging.prefer(worth, [o.ask for o in self._open.values() if o.ask.urgency])
 
     def relation_of(self, ask: int) -> str | None:
         """Whose rows an ask under way brings."""
@@ -243,6 +293,11 @@ class Asking:
     def _method(self, ask: Ask) -> AccessMethod:
         return self._run.views[ask.relation].stem.relation.method(ask.method)
 
+    def _begin_changed(self, before: Sequence[Provider]) -> None:
+        for alias, provider in enumerate(self.chosen):
+            if provider is not before[alias]:
+                self.begin(alias)
+
     def _needed(self, ask: Ask) -> bool:
         for alias in self._run.block.aliases:
             if alias.relation.name == ask.relation:
@@ -262,10 +317,13 @@ class Asking:
             return
         for binding in unknown:
             view.coverage.note(bind_set, binding, Entry(Known.ASKED))
-        ask = Ask(next(self._numbers), relation, provider.method.name, bind_set, tuple(unknown))
+        urgency = 0.0 if provider.depends else self.urging.first(relation)
+        ask = Ask(next(self._numbers), relation, provider.method.name, bind_set, tuple(unknown), urgency)
+        self.urging.asked(ask)
         self._open[ask.number] = Open(ask, set(unknown), scanning=not bind_set)
         self.commands.append(ask)
         self.tallies[relation].asked += len(unknown)
+        self.pace.asked(ask)
         view.stem.scanning += not bind_set
 
     def _serve(self, view: View, bind_set: BindSet, bindings: Sequence[Binding]) -> list[Binding]:
@@ -287,8 +345,11 @@ class Asking:
         """Those of the bindings that had not ended yet; they have now."""
         ended = [b for b in bindings if b in opened.left]
         opened.left.difference_update(ended)
+        self.pace.ended(opened.ask, len(ended))
+        self.urging.ended(opened.ask, ended)
         if not opened.left and opened.ask.number in self._open:
             del self._open[opened.ask.number]
+            self.pace.over(opened.ask)
             self._scanned(opened)
         return ended
 
@@ -332,22 +393,10 @@ class Asking:
             return going or view.coverage.whole
         return going or view.stem.relation.method(ended.method).proves != "all"
 
-    def _relying(self, ask: Ask) -> list[int]:
-        return [
-            a.number
-            for a in self._run.block.aliases
-            if a.relation.name == ask.relation and self.chosen[a.number].bind_set == ask.bind_set
-        ]
-
     def _replace(self, ask: Ask, relying: Sequence[int]) -> bool:
         """Choose again without this way of asking, for the aliases that relied on it; whether there is another."""
-        broken = self.broken | {(a, ask.method) for a in relying}
-        again = choose(self._all_providers, broken) if relying else None
-        if again is None:
+        if not self._relying.replace(ask, relying):
             return False
-        self.broken, (self.chosen, self.order) = broken, again
-        kept = [[p for p in of if (p.alias, p.method.name) not in broken] for of in self._all_providers]
-        self.providers = _relied_on(kept, self.chosen)
         coverage = self._run.views[ask.relation].coverage
         for bind_set, binding, entry in list(coverage.entries()):
             if bind_set == ask.bind_set and entry.known == Known.FAILED:
@@ -355,13 +404,6 @@ class Asking:
         return True
 
 
-def _relied_on(
-    providers: Sequence[Sequence[Provider]], chosen: Sequence[Provider]
-) -> tuple[tuple[Provider, ...], ...]:
-    """Per alias those that are as good as the chosen one: where that brings all rows, one that does not is no help."""
-    if not chosen:
-        return tuple(map(tuple, providers))
-    return tuple(
-        tuple(p for p in of if p.method.proves == "all" or best.method.proves != "all")
-        for of, best in zip(providers, chosen, strict=True)
-    )
+def _favoured(batch: Batch) -> Weights:
+    """By what is known of the batch already."""
+    return batch.favour.weight

@@ -3,6 +3,7 @@
 BuildFirst         a batch floats only after its newest part was built, as `Run.deliver` sees to; or it is one that
                    nobody needs to find, and comes again (`unbuilt.py`)
 ProbeCompletion    a batch that bounced off alias S goes to no SteM again, only to access modules of S
+Holding            it may also be held: it is forgotten, with a debt, and before the end all that is owed is asked
 Blind last         a batch that cannot feed S's provider goes to S only when nothing else is legal: parked there early
                    it would never meet the row that carries the binding
 Crossing           where a provider's inputs come from aliases that nothing joins, their cross product is a legal step,
@@ -16,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mediator.binding.model import Provider
-from mediator.eddy.destinations import Destination, Leave, LookUp, Park, Probe, Select
+from mediator.eddy.destinations import Destination, Hold, Leave, LookUp, Park, Probe, Select
 from mediator.flow.batch import Signature
 from mediator.query.model import Block
 
@@ -84,7 +85,8 @@ def _completions(
         if provider.depends and feeds(signature.spanned, provider)
     ]
     owed = chosen[alias].depends and feeds(signature.spanned, chosen[alias])
-    return tuple(lookups) if owed else (Park(alias), *lookups)
+    held = [Hold(alias)] if lookups else []
+    return (*lookups, *held) if owed else (Park(alias), *lookups, *held)
 
 
 def _probes(

@@ -30,7 +30,7 @@ def settle(run: Run, asking: Asking, graph: Graph) -> bool:
         if not provider.depends or run.view(alias).coverage.whole:
             continue
         before = len(asking.commands) + len(asking.delivered)
-        for batch in _inputs(run, graph, provider.depends):
+        for batch in inputs(run, graph, provider.depends):
             doubtful = asking.uncovered(batch, alias)
             if doubtful is not None:
                 owed = batch.take(np.flatnonzero(doubtful))
@@ -40,7 +40,7 @@ def settle(run: Run, asking: Asking, graph: Graph) -> bool:
     return False
 
 
-def _inputs(run: Run, graph: Graph, depends: int) -> Iterator[Batch]:
+def inputs(run: Run, graph: Graph, depends: int) -> Iterator[Batch]:
     """Every combination of rows that these aliases have, joined where a predicate joins them."""
     aliases = [a for a in range(graph.size) if depends >> a & 1]
     everything = run.everything(aliases[0])

@@ -7,28 +7,38 @@ answer may depend on, and no row is owed a lookup.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 
 import numpy as np
 
-from mediator.binding.model import Verdict
+from mediator.binding.model import Provider, Verdict
 from mediator.clock import Clock
 from mediator.eddy.asking import Asking
+from mediator.eddy.backlog import BACKLOG, Backlog
 from mediator.eddy.constraints import Graph, legal
+from mediator.eddy.contents import Contents
 from mediator.eddy.debts import settle
-from mediator.eddy.destinations import Destination, Leave, LookUp, Probe, Select
+from mediator.eddy.decisions import Decisions, Watch
+from mediator.eddy.destinations import Destination, Hold, Leave, LookUp, Probe, Select
 from mediator.eddy.floating import Floating
+from mediator.eddy.goals.thrift import Release, Thrift
 from mediator.eddy.intake import Intake
 from mediator.eddy.joining import Met
 from mediator.eddy.policy import Policy, Visit
+from mediator.eddy.preferring import Preferring
 from mediator.eddy.probing import Probing
+from mediator.eddy.recounting import recount
 from mediator.eddy.routing import Router
 from mediator.eddy.run import Run
+from mediator.eddy.selecting import SLICE, Selecting
+from mediator.eddy.situating import Situating
 from mediator.eddy.unbuilt import Unbuilt
+from mediator.eddy.wording import Wording
 from mediator.flow.batch import Batch, Signature
 from mediator.flow.events import Command, Emit, Event
+from mediator.query.model import Preference
 from mediator.state.hands import Hands
 
 ROOM = 1 << 17  # matches that one probe may bring before it is cut short
@@ -49,21 +59,41 @@ class Eddy:
         revisit: int = 16,
         room: int = ROOM,
         hands: Hands | None = None,
+        slice: float = SLICE,
+        backlog: int = BACKLOG,
+        watch: Watch | None = None,
+        thrift: Thrift | None = None,
+        preferences: Sequence[Preference] = (),
+        urgent: bool = True,
     ) -> None:
         self.run = run
-        self.asking = Asking(run, verdict, clock, max_age, count() if numbers is None else numbers)
+        self.asking = Asking(
+            run, verdict, clock, max_age, count() if numbers is None else numbers, urgent=urgent
+        )
         self.finished = False
+        self._thrift = thrift
         self.unbuilt = Unbuilt(run, policy, verdict.providers)
         self._graph = Graph.of(run.block)
-        # Not a method of this eddy's: what refers to itself keeps its memory until the garbage collector comes round.
-        self._router = Router(policy, partial(_legal, self._graph, self.asking), revisit)
-        self._floating = floating
+        # No methods of this eddy's: what refers to itself keeps its memory until the garbage collector comes round.
+        self.wording = Wording(run.block, partial(_providers, self.asking))
+        decisions = Decisions(watch, policy, self.wording, clock) if watch is not None else None
+        may_go = partial(_legal, self._graph, self.asking)
         self._effort = effort or clock
         self._hands = hands or Hands()
-        self._intake = Intake(
-            run, self.asking, self.unbuilt, floating, self._hands, clock, self._router.forget
-        )
         self._probing = Probing(run, self._hands, room, self._effort)
+        names = [alias.relation.name for alias in run.block.aliases]
+        self.backlog = Backlog(self.asking, names, backlog)
+        situating = Situating(self._probing, self.asking, self.unbuilt, names)
+        self._router = self.routing = Router(policy, may_go, revisit, decisions, situating)
+        self._floating = self.floating = Preferring(floating, run, preferences)
+        self.asking.weigh = self._floating.weights
+        self.asking.urging.worth = self._floating.worth
+        self._recounts = False  # who waits for what is to be counted again
+        self._intake = Intake(
+            run, self.asking, self.unbuilt, self._floating, self._hands, clock, self._router.forget
+        )
+        self._selecting = Selecting(run, clock, self._effort, slice)
+        self.contents = Contents(run, self._probing, policy, self.unbuilt, self._selecting, self._router)
         self._out: list[Command] = []
 
     def start(self) -> list[Command]:
@@ -72,7 +102,8 @@ class Eddy:
             self.finished = True
         else:
             for alias in range(self._graph.size):
-                self.asking.begin(alias)
+                if self._thrift is None or not self._thrift.puts_off(self.asking.chosen[alias]):
+                    self.asking.begin(alias)
         return self._drain()
 
     def admit(self, event: Event) -> None:
@@ -82,6 +113,11 @@ class Eddy:
     def turn(self, hops: int = 1) -> list[Command]:
         """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done."""
         self._intake.take_in()
+        for batch in self.backlog.due():
+            self._floating.push(batch)
+        if self._recounts and not self.finished:
+            self._recounts = False
+            recount(self.run, self.asking, self._graph, self._floating.weights)
         while hops > 0 and self._floating and not self.finished:
             some = self._next(hops)
             hops -= len(some)
@@ -93,12 +129,19 @@ class Eddy:
     @property
     def idle(self) -> bool:
         """Whether a turn would do nothing until something is admitted."""
-        return self.finished or not (self._floating or not self._intake.idle)
+        return self.finished or not (self._floating or self._recounts or not self._intake.idle)
 
     @property
     def load(self) -> int:
         """Rows that wait for a turn."""
         return self._intake.rows + self._floating.rows
+
+    def prefer(self, preferences: Sequence[Preference]) -> None:
+        """From now on rows that satisfy these come first. It counts for what floats and what waits as well."""
+        if not self.finished:
+            self._floating.prefer(preferences)
+            self.asking.prefer(self._floating.worth)
+            self._recounts = True
 
     def stop(self) -> list[Command]:
         """End early: everything that is under way is cancelled."""
@@ -113,43 +156,77 @@ class Eddy:
             len(some) < min(most, self._hands.reach) and self._floating and self._hands.worth(len(some[-1]))
         ):
             some.append(self._floating.pop())
-        return some
+        return [part for batch in some for part in self.contents.parts(batch)]
 
     def _hop(self, batches: list[Batch]) -> None:
         """Each of the batches one step; probes, which only read, at the same time."""
-        steps = [self._step(batch) for batch in batches]
+        steps = [step for batch in batches if (step := self._step(batch)) is not None]
+        for batch, where in steps:
+            if batch.cut < 0:  # else it is the rest of one that was sent there before
+                self._router.flows.sent(batch.signature, where, len(batch))
         self._probe([(batch, where) for batch, where in steps if isinstance(where, Probe)])
         for batch, where in steps:
             if not isinstance(where, Probe):
                 began = self._effort()
                 out = self._visit(batch, where)
-                self._router.learn(Visit(batch.signature, where, len(batch), out, self._effort() - began))
+                seconds = self._effort() - began
+                if isinstance(where, Select):
+                    seconds = max(seconds, self._selecting.took)
+                self._router.learn(Visit(batch.signature, where, len(batch), out, seconds))
 
-    def _step(self, batch: Batch) -> tuple[Batch, Destination]:
+    def _step(self, batch: Batch) -> tuple[Batch, Destination] | None:
         if batch.cut >= 0:
             return batch, Probe(batch.cut)
+        if batch.favour.weight > 1.0 and batch.signature.completing >= 0:
+            return batch, self._at_once(batch.signature)
         while True:
-            where, sample = self._router.next(batch.signature)
-            if not isinstance(where, Probe):
-                return batch, where
-            batch = self.unbuilt.arriving(batch, where.alias)
-            # From a SteM that is empty yet nothing can be learnt.
-            if not sample or not batch.seen[where.alias] or len(batch) <= 2 * sample:
-                return batch, where
-            self._look(batch.take(slice(0, sample)), where)
+            where, sample = self._router.next(batch)
+            empty = False
+            if isinstance(where, Probe):
+                batch = self.unbuilt.arriving(batch, where.alias)
+                empty = not batch.seen[where.alias]  # nothing can be learnt there yet
+            if not sample or empty or len(batch) <= 2 * sample:
+                going = self._cut(batch, where)
+                return None if going is None else (going, where)
+            self._look(batch.take(np.arange(0, len(batch), len(batch) // sample)), where)
 
-    def _look(self, sample: Batch, where: Probe) -> None:
-        """What a probe would find, for the policy alone: to go on with a few rows apart from the others costs more than
-        to find their matches again."""
-        met, seconds = self._probing.one(sample, where)
-        out = 0 if met.wider is None else len(met.wider)
-        self._router.learn(Visit(sample.signature, where, max(1, met.done), out, seconds))
+    def _at_once(self, signature: Signature) -> Destination:
+        """Where rows go that bounced and that the user prefers: they are looked up, also where a scan would bring their
+        matches by and by."""
+        legal = _legal(self._graph, self.asking, signature)
+        lookups = [where for where in legal if isinstance(where, LookUp)]
+        return min(lookups, key=lambda where: where.provider) if lookups else legal[0]
+
+    def _cut(self, batch: Batch, where: Destination) -> Batch | None:
+        """So much of the batch as goes there at once, if any. The rest is routed anew."""
+        if isinstance(where, Select):
+            batch, rest = self._selecting.cut(batch, where.predicate)
+            if rest is not None:
+                self._floating.push(rest)
+            return batch
+        return self.backlog.cut(batch, where, self._router.array(batch.signature))
+
+    def _look(self, sample: Batch, where: Destination) -> None:
+        """What would come of going there, for the policy alone: to go on with a few rows apart from the others costs
+        more than to find their matches again."""
+        if isinstance(where, Probe):
+            met, seconds = self._probing.one(sample, where)
+            out = 0 if met.wider is None else len(met.wider)
+            visit = Visit(sample.signature, where, max(1, met.done), out, seconds, sample.seen[where.alias])
+        elif isinstance(where, Select):
+            out = int(np.count_nonzero(self._selecting.test(sample, where.predicate)))
+            visit = Visit(sample.signature, where, len(sample), out, self._selecting.took)
+        else:
+            return
+        self._router.learn(visit)
 
     def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
         for batch, where, found, seconds in self._probing.all(steps):
             out = sum([self._met(part, where, met) for part, met in found])
             if batch.seen[where.alias] > batch.since:  # where nothing was there yet, nothing can be learnt
-                self._router.learn(Visit(batch.signature, where, len(batch), out, seconds))
+                done = max(1, sum([met.done for _, met in found]))  # the rest comes again, and counts then
+                visible = batch.seen[where.alias] - batch.since
+                self._router.learn(Visit(batch.signature, where, done, out, seconds, visible))
 
     def _met(self, batch: Batch, where: Probe, met: Met) -> int:
         """Let what a probe found float on, with what is left of it and what bounced; how much was found."""
@@ -176,6 +253,9 @@ class Eddy:
             case Leave():
                 self._out.append(Emit(batch))
                 return len(batch)
+            case Hold():
+                self._hold(batch, where.alias)
+                return 0
             case _:
                 self._park(batch, where.alias)
                 return 0
@@ -198,9 +278,13 @@ class Eddy:
         self.asking.tallies[relation].parked += len(batch)
         self.asking.owed |= bool(self.asking.chosen[alias].depends)
 
+    def _hold(self, batch: Batch, alias: int) -> None:
+        """Leave the rows where they are stored until nothing else can move; what they need is asked then."""
+        self.asking.tallies[self.run.block.aliases[alias].relation.name].held += len(batch)
+        self.asking.owed = True
+
     def _select(self, batch: Batch, number: int) -> int:
-        predicate = self.run.block.predicates[number]
-        keep = predicate.test({c: self.run.gather(batch, c) for c in predicate.reads})
+        keep = self._selecting.test(batch, number)
         signature = batch.signature._replace(passed=batch.signature.passed | 1 << number)
         passing = batch if keep.all() else batch.take(np.flatnonzero(keep))
         if len(passing):
@@ -212,15 +296,39 @@ class Eddy:
         if not self._hopeless():
             for batch in self.unbuilt.due([a for a in range(self._graph.size) if self.asking.promised(a)]):
                 self._floating.push(batch)
+            for batch in self.backlog.due():
+                self._floating.push(batch)
             if self._floating or self.asking.waiting():
                 return
-            if self.asking.owed and settle(self.run, self.asking, self._graph):
+            if self._paid():
                 return
         self._end()
+
+    def _paid(self) -> bool:
+        """Whether anything had to be asked before the end: what the goal has waited with, or what is owed."""
+        changed = self.asking.chosen
+        paid = self._thrift is not None and self._thrift.release(self.run, self.asking)
+        if not paid and self.asking.owed and (self._thrift is None or not self._thrift.certain):
+            paid = settle(self.run, self.asking, self._graph)
+        if self.asking.chosen is not changed:
+            self._router.forget()
+        return paid
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """What was asked when everything else rested, in its order, and why."""
+        return () if self._thrift is None else tuple(self._thrift.released)
+
+    def rely(self, provider: Provider) -> bool:
+        """Let this provider bring its alias's rows from now on; whether it can."""
+        found = self.asking.rely(provider)
+        self._router.forget()
+        return found
 
     def _end(self) -> None:
         self.asking.stop()
         self.unbuilt.forget()
+        self.backlog.forget()
         self.finished = True
 
     def _hopeless(self) -> bool:
@@ -231,10 +339,14 @@ class Eddy:
         )
 
     def _drain(self) -> list[Command]:
-        commands = self._out + self.asking.commands
+        commands = [*self._out, *self.asking.commands, *self.asking.urging.commands()]
         self._out = []
         self.asking.commands = []
         return commands
+
+
+def _providers(asking: Asking) -> Sequence[Sequence[Provider]]:
+    return asking.providers
 
 
 def _legal(graph: Graph, asking: Asking, signature: Signature) -> tuple[Destination, ...]:

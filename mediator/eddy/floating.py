@@ -10,7 +10,10 @@ from mediator.flow.batch import Batch
 
 
 class Floating(Protocol):
-    rows: int  # in all batches together
+    @property
+    def rows(self) -> int:
+        """In all batches together."""
+        ...
 
     def push(self, batch: Batch) -> None: ...
 
@@ -20,26 +23,54 @@ class Floating(Protocol):
 
 
 class WidestFirst:
-    """What is nearest to being an answer goes first, so that work in flight drains before new input is taken."""
+    """What the user cares for most goes first; of equals what is nearest to being an answer, so that work in flight
+    drains before new input is taken."""
 
     def __init__(self, aliases: int) -> None:
-        self._by_width: list[deque[Batch]] = [deque() for _ in range(aliases + 1)]
+        self._aliases = aliases
+        self._levels: list[_Level] = []  # by weight, the largest first; mostly there is one
         self._count = 0
         self.rows = 0
 
     def push(self, batch: Batch) -> None:
         self.rows += len(batch)
-        self._by_width[batch.signature.spanned.bit_count()].append(batch)
         self._count += 1
+        self._level(batch.favour.weight).push(batch)
 
     def pop(self) -> Batch:
         self._count -= 1
-        batch = next(q for q in reversed(self._by_width) if q).popleft()
+        batch = next(level for level in self._levels if level.count).pop()
         self.rows -= len(batch)
         return batch
 
     def __len__(self) -> int:
         return self._count
+
+    def _level(self, weight: float) -> _Level:
+        for level in self._levels:
+            if level.weight == weight:
+                return level
+        level = _Level(weight, self._aliases)
+        used = [other for other in self._levels if other.count]
+        self._levels = sorted([*used, level], key=lambda level: -level.weight)
+        return level
+
+
+class _Level:
+    """Batches of one weight."""
+
+    def __init__(self, weight: float, aliases: int) -> None:
+        self.weight = weight
+        self.count = 0
+        self._by_width: list[deque[Batch]] = [deque() for _ in range(aliases + 1)]
+
+    def push(self, batch: Batch) -> None:
+        self.count += 1
+        self._by_width[batch.signature.spanned.bit_count()].append(batch)
+
+    def pop(self) -> Batch:
+        self.count -= 1
+        return next(q for q in reversed(self._by_width) if q).popleft()
 
 
 class AnyOrder:

@@ -162,8 +162,8 @@ def _widened(batch: Batch, alias: int, at: Positions, rows: Positions) -> Batch:
     vectors = [None if r is None else taken(r, at) for r in batch.rows]
     vectors[alias] = rows
     signature = batch.signature
-    wider = Signature(signature.spanned | 1 << alias, signature.passed)
-    return Batch(wider, tuple(vectors), batch.seen, own=batch.own)
+    wider = Signature(signature.spanned | 1 << alias, signature.passed, part=signature.part)
+    return Batch(wider, tuple(vectors), batch.seen, own=batch.own, favour=batch.favour)
 
 
 def _equalities(block: Block, spanned: int, alias: int) -> list[tuple[str, Column]]:

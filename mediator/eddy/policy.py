@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +19,20 @@ class Visit:
     rows_in: int
     rows_out: int
     seconds: float
+    visible: int = 0  # rows that a probe could meet
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What there is to a choice beside the signature: how many rows are to go there, how many of each alias they may
+    meet, and how many of each an index has to take in before that; what a lookup of each takes, in seconds (0 where
+    none has ended), and how many rows it finds."""
+
+    rows: int
+    seen: tuple[int, ...]
+    behind: tuple[int, ...] = ()
+    waits: tuple[float, ...] = ()
+    finds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +51,29 @@ class Coming:
 
 
 class Policy(Protocol):
-    def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination: ...
+    def choose(
+        self, signature: Signature, legal: Sequence[Destination], situation: Situation
+    ) -> Destination: ...
 
-    def learn(self, visit: Visit) -> None: ...
+    def learn(self, visit: Visit) -> bool | None:
+        """Take a visit into account; whether it was so unlike what was foretold that it is time to choose again."""
+        ...
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         """How many rows of a batch are to be tried where it was just sent, before it is sent anywhere; 0: none."""
+        ...
+
+    def survey(
+        self, signature: Signature, legal: Sequence[Destination], rows: int
+    ) -> tuple[int, Mapping[Destination, float]] | None:
+        """How many rows of a batch of so many are to be tried everywhere, to see whether some should go apart from the
+        others; and what a row costs at each destination that comes into question. None where it is not worth a look."""
+        ...
+
+    def why(
+        self, signature: Signature, legal: Sequence[Destination], situation: Situation
+    ) -> Mapping[Destination, Mapping[str, float]]:
+        """The figures that a choice among these would rest on, for people; by destination, those that are known."""
         ...
 
     def builds(self, coming: Coming) -> bool:

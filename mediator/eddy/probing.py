@@ -32,6 +32,11 @@ class Probing:
             join = self._joins[spanned, alias] = Join.of(self._run.block, spanned, alias)
         return join
 
+    def behind(self, spanned: int, alias: int) -> int:
+        """How many rows an index has to take in before batches that span these can probe it."""
+        fields = self.join(spanned, alias).fields
+        return self._run.view(alias).stem.behind(fields) if fields else 0
+
     def one(self, batch: Batch, where: Probe) -> tuple[Met, float]:
         """What the batch finds, and how many seconds of work that was."""
         join = self.join(batch.signature.spanned, where.alias)

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mediator.eddy.decisions import Decisions
 from mediator.eddy.destinations import Destination
-from mediator.eddy.policy import Policy, Visit
-from mediator.flow.batch import Signature
+from mediator.eddy.flows import Flows
+from mediator.eddy.policy import Policy, Situation, Visit
+from mediator.eddy.situating import Situating
+from mediator.flow.batch import Batch, Signature
 
 
 @dataclass(slots=True)
@@ -25,39 +28,79 @@ class Router:
     """Keeps the arrays. `revisit` is how many batches of a signature follow one decision at most."""
 
     def __init__(
-        self, policy: Policy, legal: Callable[[Signature], Sequence[Destination]], revisit: int
+        self,
+        policy: Policy,
+        legal: Callable[[Signature], Sequence[Destination]],
+        revisit: int,
+        decisions: Decisions | None = None,
+        situating: Situating | None = None,
     ) -> None:
+        """`situating` tells the policy more of the moment than a batch does."""
+        self.flows = Flows()
+        self.decisions = decisions  # none where nobody looks on
         self._policy = policy
         self._legal = legal
         self._revisit = revisit
+        self._situating = situating
         self._routes: dict[Signature, Route] = {}
 
-    def next(self, signature: Signature) -> tuple[Destination, int]:
+    def next(self, batch: Batch) -> tuple[Destination, int]:
         """Where a batch goes, and how many of its rows are to be tried there before; 0: none."""
+        route = self._route(batch.signature)
+        if len(route.array) > 1:
+            if not route.left and (trial := self._choose(batch, route)) is not None:
+                return trial
+            route.left -= 1
+        return route.array[0], 0
+
+    def array(self, signature: Signature) -> Sequence[Destination]:
+        """Where a batch of this signature may go, the chosen destination first."""
+        return self._route(signature).array
+
+    def due(self, signature: Signature) -> bool:
+        """Whether the next batch of this signature is decided about anew."""
+        route = self._routes.get(signature)
+        return route is not None and not route.left and len(route.array) > 1
+
+    def _route(self, signature: Signature) -> Route:
         route = self._routes.get(signature)
         if route is None:
             route = self._routes[signature] = Route(list(self._legal(signature)))
-        sample = 0
-        if len(route.array) > 1:
-            if not route.left:
-                sample = self._choose(signature, route)
-            route.left -= 1
-        return route.array[0], sample
+        return route
 
-    def _choose(self, signature: Signature, route: Route) -> int:
-        """Ask the policy. The more often it says the same, the longer it is believed."""
-        before, chosen = route.array[0], self._policy.choose(signature, route.array)
+    def _choose(self, batch: Batch, route: Route) -> tuple[Destination, int] | None:
+        """Ask the policy, or find out what it wants to know first. The more often it says the same, the longer it is
+        believed."""
+        signature, situation = batch.signature, self._situation(batch, route)
+        chosen = self._policy.choose(signature, route.array, situation)
+        sample = self._policy.sample(signature, chosen)
+        if sample:
+            return chosen, sample
+        if self.decisions is not None:
+            self.decisions.chose(signature, route.array, situation, chosen)
+        again = chosen == route.array[0] and route.patience and not self._remote(chosen)
+        route.left = route.patience = min(self._revisit, 4 * route.patience) if again else 1
         route.array.remove(chosen)
         route.array.insert(0, chosen)
-        sample = self._policy.sample(signature, chosen)
-        again = chosen == before and not sample
-        route.left = route.patience = (
-            min(self._revisit, 2 * route.patience) if again and route.patience else 1
-        )
-        return sample
+        return None
+
+    def _situation(self, batch: Batch, route: Route) -> Situation:
+        if self._situating is None:
+            return Situation(len(batch), batch.seen)
+        return self._situating.of(batch, route.array)
+
+    def _remote(self, where: Destination) -> bool:
+        return self._situating is not None and self._situating.remote(where)
 
     def learn(self, visit: Visit) -> None:
-        self._policy.learn(visit)
+        """Take it into account, and choose again soon if it was not what was expected."""
+        self.flows.learn(visit)
+        if self._policy.learn(visit) and (route := self._routes.get(visit.signature)) is not None:
+            route.left = 0
+
+    def arrays(self) -> dict[Signature, tuple[Destination, ...]]:
+        """Those that stand now."""
+        return {signature: tuple(route.array) for signature, route in self._routes.items()}
 
     def forget(self) -> None:
         """What is legal has changed."""

@@ -43,6 +43,10 @@ class Unbuilt:
         self.rows: dict[str, int] = {}  # that came and were not built
         self.passing: set[int] = set()  # aliases of which such rows passed the selections
 
+    def build_all(self) -> None:
+        """Somebody else looks for the rows of every relation. Before anything has come."""
+        self._eligible = {}
+
     def came(self, relation: str, rows: int) -> None:
         """So many rows have landed."""
         self._came[relation] = self._came.get(relation, 0) + rows
@@ -108,6 +112,10 @@ class Unbuilt:
     def arriving(self, batch: Batch, alias: int) -> Batch:
         """The batch as it comes to an alias for the first time: it meets whatever is there."""
         return self._renewed(batch, alias) if batch.own is not None and batch.cut < 0 else batch
+
+    def meets(self, batch: Batch) -> tuple[int, ...]:
+        """How many rows of each alias the batch may meet, should it go there now."""
+        return batch.seen if batch.own is None else tuple([a.view.count for a in self._run.aliases])
 
     def wait(self, batch: Batch, alias: int, met: Met, single: bool) -> None:
         """The batch has met what was there of an alias. If a row can match only one, those that have go no further."""

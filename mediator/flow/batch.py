@@ -19,12 +19,14 @@ class Signature(NamedTuple):
     """All that routing may know of a batch.
 
     `spanned` and `passed` are bit masks over the block's aliases and its costly predicates; `completing` is the
-    probe-completion alias of a batch that bounced, else -1.
+    probe-completion alias of a batch that bounced, else -1. `part` tells rows apart that a policy wants to treat
+    differently; 0 where it does not. It has no bearing on where a batch may go.
     """
 
     spanned: int
     passed: int = 0
     completing: int = -1
+    part: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +35,18 @@ class Own:
 
     alias: int
     store: Any  # a `RowStore`, of which this layer knows nothing
+
+
+class Favour(NamedTuple):
+    """How much the user cares for a batch's rows, as far as that is known: `judged` is a bit mask of the preferences
+    that were looked at, of the edition of them that counts then."""
+
+    weight: float = 1.0
+    judged: int = 0
+    edition: int = 0
+
+
+PLAIN = Favour()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +67,7 @@ class Batch:
     taken: int = 0
     since: int = 0
     own: Own | None = None
+    favour: Favour = PLAIN
 
     def __len__(self) -> int:
         for rows in self.rows:
@@ -63,7 +78,7 @@ class Batch:
     def take(self, positions: Positions) -> Batch:
         """These rows of the batch, whatever it was in the middle of."""
         rows = tuple([None if r is None else taken(r, positions) for r in self.rows])
-        return Batch(self.signature, rows, self.seen, own=self.own)
+        return Batch(self.signature, rows, self.seen, own=self.own, favour=self.favour)
 
     def parts(self, size: int) -> list[Batch]:
         """The batch in pieces of about equal size, none larger than this."""
@@ -76,7 +91,7 @@ class Batch:
         return parts
 
     def signed(self, signature: Signature) -> Batch:
-        return Batch(signature, self.rows, self.seen, own=self.own)
+        return Batch(signature, self.rows, self.seen, own=self.own, favour=self.favour)
 
 
 def as_ids(rows: Rows) -> NDArray[np.int32]:

@@ -1,13 +1,13 @@
 """What goes into the eddy and what comes out of it.
 
-Events in: `Arrived`, `Exhausted`, `Failed`. Commands out: `Ask`, `Cancel`, `Emit`.
+Events in: `Arrived`, `Exhausted`, `Failed`. Commands out: `Ask`, `Urge`, `Cancel`, `Emit`.
 An ask is for one way into one relation and any number of bindings; a scan is an ask for the one empty binding,
 the paper's seed tuple. Each binding of an ask ends exactly once: in `Exhausted` (its EOT) or in `Failed`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +19,9 @@ from mediator.flow.batch import Batch
 
 Binding = tuple[object, ...]
 SEED: tuple[Binding, ...] = ((),)
+# The urgency of what needs no row's help. It brings the rows that others wait for, mostly page after page, and so
+# nothing takes longer than to let it wait.
+FIRST = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,14 @@ class Ask:
     bind_set: tuple[str, ...]
     bindings: tuple[Binding, ...]
     urgency: float = 0.0  # the larger, the sooner it leaves a queue
+
+
+@dataclass(frozen=True, slots=True)
+class Urge:
+    """How urgent bindings of an ask are from now on. It matters to those that still wait in a queue."""
+
+    ask: int
+    urgencies: Mapping[Binding, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class Emit:
     batch: Batch
 
 
-Command = Ask | Cancel | Emit
+Command = Ask | Urge | Cancel | Emit
 
 
 class Landing:

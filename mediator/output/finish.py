@@ -7,7 +7,7 @@ and nothing is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 import duckdb
@@ -15,10 +15,13 @@ import pyarrow as pa
 
 from mediator.errors import TypeMismatch
 from mediator.query import duck
-from mediator.query.model import SqlStage
+from mediator.query.model import RowParts, SqlStage
 
 # Rows that a running top k gathers before it forgets those that are out.
 _PRUNE_AT = 8192
+# A column beside those of a batch: where in it a row stood.
+PLACE = "#place"
+_QUOTED_PLACE = f'"{PLACE}"'
 
 
 class Finisher(Protocol):
@@ -70,6 +73,25 @@ class Streaming:
             table = self._unseen(table)
         return _batches(self._cut(table), self._stage)
 
+    def feed_placed(self, read: str, batch: pa.RecordBatch) -> list[tuple[pa.RecordBatch, list[int]]]:
+        """The same, and for each answer row the place in the batch of the row that it comes of."""
+        if self.done or not batch.num_rows:
+            return []
+        table = pa.Table.from_batches([batch])
+        table = table.append_column(PLACE, pa.array(range(batch.num_rows), pa.int64()))
+        if self._stage.sql:
+            assert self._stage.parts is not None
+            table = _run(rows_sql(self._stage.parts), {read: table})
+        if self._stage.distinct:
+            table = table.take(self._fresh(table.drop_columns([PLACE])))
+        table = self._cut(table)
+        out: list[tuple[pa.RecordBatch, list[int]]] = []
+        places, at = table.column(PLACE).to_pylist(), 0
+        for answers in _batches(table.drop_columns([PLACE]), self._stage):
+            out.append((answers, places[at : at + answers.num_rows]))
+            at += answers.num_rows
+        return out
+
     def end(self) -> list[pa.RecordBatch]:
         return []
 
@@ -77,7 +99,10 @@ class Streaming:
         return None
 
     def _unseen(self, table: pa.Table) -> pa.Table:
-        """The rows that were never given; rows are equal as SQL's DISTINCT has it."""
+        return table.take(self._fresh(table))
+
+    def _fresh(self, table: pa.Table) -> pa.Array:
+        """Where the rows are that were never given; rows are equal as SQL's DISTINCT has it."""
         columns = ", ".join(f"c{n}, 'ASC NULLS LAST'" for n in range(table.num_columns))
         numbered = table.rename_columns([f"c{n}" for n in range(table.num_columns)])
         keys = duck.run(f"SELECT create_sort_key({columns}) AS k FROM t", {"t": numbered})["k"].to_pylist()
@@ -86,7 +111,7 @@ class Streaming:
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(position)
-        return table.take(pa.array(fresh, pa.int64()))
+        return pa.array(fresh, pa.int64())
 
     def _cut(self, table: pa.Table) -> pa.Table:
         skipped = min(self._to_skip, table.num_rows)
@@ -145,6 +170,15 @@ class Gathering:
     def _prune(self, read: str) -> None:
         self._tables[read] = _run(self._stage.prune, self._gathered()).cast(self._tables[read].schema)
         self._unpruned = 0
+
+
+def rows_sql(parts: RowParts, items: Sequence[int] | None = None, known: Set[str] | None = None) -> str:
+    """A rowwise statement that says of each row where it stood. Only these items; conditions as far as what they read
+    is known."""
+    chosen = [f"{parts.items[n].sql} AS c{n}" for n in (range(len(parts.items)) if items is None else items)]
+    conditions = [c.sql for c in parts.conditions if known is None or known >= set(c.reads)]
+    where = f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
+    return f"SELECT {', '.join([*chosen, _QUOTED_PLACE])} FROM {parts.source}{where}"
 
 
 def _answer(stage: SqlStage, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from mediator.errors import Cause
 from mediator.flow.events import Binding
+from mediator.output.records import PartialReport
 
 # Bindings of one failure that are spelt out for people; the dict has them all.
 _SHOWN = 5
@@ -91,6 +92,25 @@ class RelationReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """A source that the user has paused, and how many lookups and scans wait for that to be over."""
+
+    source: str
+    waiting: int
+
+    def line(self) -> str:
+        wait = "wait" if self.waiting != 1 else "waits"
+        return (
+            f"paused: {self.source}, for which {self.waiting} {wait}"
+            if self.waiting
+            else f"paused: {self.source}"
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        return {"source": self.source, "waiting": self.waiting}
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """How complete an answer is.
 
@@ -103,6 +123,8 @@ class Report:
     stopped: str = ""
     enough: bool = False
     remarks: tuple[str, ...] = ()  # on declarations that do not hold, and did no harm
+    partials: PartialReport | None = None  # what partial answers came to, where they were asked for
+    paused: tuple[Paused, ...] = ()  # by the user; when the query ended, if it has
 
     @property
     def complete(self) -> bool:
@@ -114,6 +136,9 @@ class Report:
         for relation in self.relations:
             lines.append(f"  {relation.line()}")
             lines += [f"    missing: {failure.line()}" for failure in relation.failures]
+        lines += [f"  {paused.line()}" for paused in self.paused]
+        if self.partials is not None:
+            lines.append(f"  {self.partials.line()}")
         return [*lines, *(f"  remark: {remark}" for remark in self.remarks)]
 
     def as_dict(self) -> dict[str, object]:
@@ -123,7 +148,9 @@ class Report:
             "stopped": self.stopped or None,
             "enough": self.enough,
             "remarks": list(self.remarks),
+            **({"paused": [p.as_dict() for p in self.paused]} if self.paused else {}),
             "relations": [r.as_dict() for r in self.relations],
+            **({} if self.partials is None else {"partials": self.partials.as_dict()}),
         }
 
     def _verdict(self) -> str:

@@ -13,10 +13,11 @@ from mediator.catalog.model import AccessMethod, Field, Relation
 from mediator.errors import TypeMismatch
 from mediator.query.drafts import Draft, Unit
 from mediator.query.equalities import absorb
+from mediator.query.functions import functions_in
 from mediator.query.model import ROW_ID, Alias, Block, Column, Comparison, EqualClass, Output, Predicate
 from mediator.query.parameters import literal
 from mediator.query.predicates import compiled
-from mediator.query.trees import Name, is_costly, is_volatile, may_fail, name_of, plain, position_of, text_of
+from mediator.query.trees import Name, may_fail, name_of, plain, position_of, text_of, why_costly
 from mediator.query.types import family
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -136,8 +137,21 @@ def _predicate(draft: Draft, number: int, node: exp.Expr, guards: list[exp.Expr]
         tested = exp.Case(ifs=[sound])
     reads, test = compiled(tested, draft.where, draft.type_of)
     mask = sum(1 << alias for alias in {c.alias for c in reads})
-    costly = is_costly(node) or is_volatile(node)
-    return Predicate(number, text_of(node), mask, reads, test, _comparison(draft, node), costly)
+    why = why_costly(tested)
+    calls = functions_in(tested)
+    seconds = sum(f.seconds or 0.0 for f in calls)
+    return Predicate(
+        number,
+        text_of(node),
+        mask,
+        reads,
+        test,
+        _comparison(draft, node),
+        bool(why),
+        why,
+        bool(calls),
+        seconds,
+    )
 
 
 def _comparison(draft: Draft, node: exp.Expr) -> Comparison | None:

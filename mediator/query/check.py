@@ -12,6 +12,7 @@ import re
 import duckdb
 from sqlglot import exp
 
+from mediator.catalog.delay import DELAY
 from mediator.catalog.model import Catalog, Field
 from mediator.errors import (
     QueryError,
@@ -22,6 +23,7 @@ from mediator.errors import (
     Unsupported,
 )
 from mediator.query import duck
+from mediator.query.functions import stubs
 from mediator.query.parameters import Parameters, given
 from mediator.query.scope import find_relation, near_columns, unknown_relation
 from mediator.query.trees import position_of
@@ -34,7 +36,7 @@ def check(statement: exp.Expr, sql: str, catalog: Catalog, parameters: Parameter
     try:
         if duck.count(sql) != 1:
             raise Unsupported("one statement at a time", sql=sql)
-        return duck.names(sql, relations, given(parameters))
+        return duck.names(sql, relations, given(parameters), stubs(catalog.functions))
     except duckdb.Error as error:
         raise _told(duck.fault(error, sql), statement, sql, catalog) from None
 
@@ -64,6 +66,8 @@ def _told(fault: duck.Fault, statement: exp.Expr, sql: str, catalog: Catalog) ->
         columns = [f.name for t in _tables(statement, sql, catalog) for f in _fields(catalog, t.name)]
         message, hint = f"there is no column {name!r} here", near_columns(name, columns)
         return UnknownColumn(message, sql=sql, position=fault.position, hint=hint)
+    if re.search(rf"Function with name {DELAY.name} does not exist", first):
+        hint = "it makes a query slow on purpose, for experiments: a catalog has it where its owner says so"
     return _kind(fault, first)(first, sql=sql, position=fault.position, hint=hint)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from mediator.query.trees import is_constant, is_volatile, plain
+from mediator.query.trees import is_constant, is_volatile, plain, why_costly
 
 
 def split(condition: exp.Expr | None) -> list[exp.Expr]:
@@ -41,7 +41,9 @@ def _negation(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _between(node: exp.Expr) -> list[exp.Expr] | None:
-    if not isinstance(node, exp.Between) or node.args.get("symmetric") or is_volatile(node.this):
+    if not isinstance(node, exp.Between) or node.args.get("symmetric"):
+        return None
+    if is_volatile(node.this) or why_costly(node.this):  # to be called once
         return None
     low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
     return [low, exp.LTE(this=node.this.copy(), expression=node.args["high"])]

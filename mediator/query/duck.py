@@ -2,22 +2,32 @@
 
 Every connection is locked: no files, no network, no settings, no Python variables. What the mediator knows
 of DuckDB's errors lives here too. Statements are written elsewhere.
+
+Functions that callers brought along are installed in the one database where statements are run, under names of their
+own. Statements as they were written are checked in another, which has no more than their types (`Stub`).
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
-import re
 import threading
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from inspect import Parameter, Signature
+from typing import NamedTuple
 
 import duckdb
 import pyarrow as pa
+from duckdb.func import FunctionNullHandling, PythonUDFType
+
+from mediator.errors import FunctionFailed
 
 Tables = Mapping[str, pa.Table]
+Over = Callable[[Sequence[pa.Array]], pa.Array]  # a function's value for each row
 
 _SETTINGS = (
     "SET GLOBAL threads = 1",
@@ -30,8 +40,12 @@ _SETTINGS = (
     "SET GLOBAL lock_configuration = true",
 )
 _local = threading.local()
-_lock = threading.Lock()
+_lock = threading.RLock()
 _roots: dict[int, duckdb.DuckDBPyConnection] = {}
+_checkers: dict[tuple[int, tuple[Stub, ...]], duckdb.DuckDBPyConnection] = {}
+_CHECKERS = 8  # sets of functions that are kept ready for a check
+_installed: dict[str, tuple[Stub, Over]] = {}
+_dropped: deque[str] = deque()  # functions that are no more; whoever installs the next one takes them away
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,37 @@ class Fault:
     subtype: str
 
 
+class Stub(NamedTuple):
+    """A function's name and DuckDB's names of its types."""
+
+    name: str
+    arguments: tuple[str, ...]
+    result: str
+    steady: bool
+
+
+def install(stub: Stub, over: Over) -> None:
+    """Let statements call a function by the stub's name, which nothing else has."""
+    with _lock:
+        root = _root()
+        while _dropped:
+            name = _dropped.popleft()
+            if _installed.pop(name, None) is not None:
+                root.remove_function(name)
+        _installed[stub.name] = stub, over
+        _create(root, stub, over)
+
+
+def uninstall(name: str) -> None:
+    """Nobody will call it again. May be called at any moment, as by the garbage collector."""
+    _dropped.append(name)
+
+
+def installed() -> frozenset[str]:
+    """The names of all functions that callers brought along and somebody still holds."""
+    return frozenset(_installed)
+
+
 def cursor() -> duckdb.DuckDBPyConnection:
     """This thread's own connection. Nothing is ever stored in it."""
     mine: tuple[int, duckdb.DuckDBPyConnection] | None = getattr(_local, "cursor", None)
@@ -54,12 +99,15 @@ def cursor() -> duckdb.DuckDBPyConnection:
     return mine[1]
 
 
-def _showing(schemas: Mapping[str, pa.Schema]) -> duckdb.DuckDBPyConnection:
+def _showing(schemas: Mapping[str, pa.Schema], stubs: tuple[Stub, ...]) -> duckdb.DuckDBPyConnection:
     """A connection that sees empty relations of these schemas and nothing else. They stay for the next statement, since
     to register one takes longer than to check a statement."""
-    mine: tuple[int, duckdb.DuckDBPyConnection, dict[str, pa.Schema]] | None = getattr(_local, "shown", None)
-    if mine is None or mine[0] != os.getpid():
-        mine = _local.shown = (os.getpid(), _root().cursor(), {})
+    key = os.getpid(), stubs
+    mine: tuple[object, duckdb.DuckDBPyConnection, dict[str, pa.Schema]] | None = getattr(
+        _local, "shown", None
+    )
+    if mine is None or mine[0] != key:
+        mine = _local.shown = (key, (_checker(stubs) if stubs else _root()).cursor(), {})
     _, here, shown = mine
     wanted = {name.lower(): schema for name, schema in schemas.items()}  # DuckDB tells no cases apart
     for name in [n for n, schema in shown.items() if wanted.get(n) != schema]:
@@ -76,8 +124,13 @@ def run(sql: str, tables: Tables) -> pa.Table:
     here = cursor()
     for name, table in tables.items():
         here.register(name, table)
+    _local.failed = None
     try:
         return here.sql(sql).to_arrow_table()
+    except duckdb.Error:
+        if _local.failed is not None:
+            raise _local.failed from _local.failed.__cause__
+        raise
     finally:
         for name in tables:
             here.unregister(name)
@@ -88,9 +141,11 @@ def shape(sql: str, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
     return run(f"SELECT * FROM ({sql}) LIMIT 0", {n: s.empty_table() for n, s in schemas.items()}).schema
 
 
-def names(sql: str, schemas: Mapping[str, pa.Schema], parameters: object = None) -> list[str]:
+def names(
+    sql: str, schemas: Mapping[str, pa.Schema], parameters: object = None, stubs: tuple[Stub, ...] = ()
+) -> list[str]:
     """The columns of a statement as DuckDB names them, once it found that all is well with it."""
-    here = _showing(schemas)
+    here = _showing(schemas, stubs)
     return [row[0] for row in here.execute(_DESCRIBE + sql, parameters).fetchall()]
 
 
@@ -148,43 +203,75 @@ def wider(left: pa.DataType, right: pa.DataType) -> str:
         here.unregister("t")
 
 
-@lru_cache(maxsize=1)
-def aggregates() -> frozenset[str]:
-    """The names of all aggregate functions, and of the macros that are made of them."""
-    rows = cursor().execute("SELECT function_name, function_type, macro_definition FROM duckdb_functions()")
-    listed = rows.fetchall()
-    found = {name.lower() for name, kind, _ in listed if kind == "aggregate"}
-    macros = {name.lower(): _called(body) for name, kind, body in listed if kind == "macro" and body}
-    while more := {name for name, calls in macros.items() if name not in found and calls & found}:
-        found |= more
-    return frozenset(found)
-
-
-def _called(definition: str) -> set[str]:
-    return {name.lower() for name in re.findall(r"(\w+)\"?\(", definition)}
-
-
-def label(expression: str) -> str:
-    """What DuckDB calls a column of a select list that has no name of its own."""
-    quoted = f"SELECT {expression}".replace("'", "''")
-    try:
-        told = cursor().sql(f"SELECT json_deserialize_sql(json_serialize_sql('{quoted}'))").fetchall()
-    except duckdb.Error:
-        return expression
-    return str(told[0][0]).removeprefix("SELECT ") if told else expression
-
-
 _DESCRIBE = "DESCRIBE "
 
 
 def _root() -> duckdb.DuckDBPyConnection:
+    """The database where statements are run."""
     with _lock:
         if os.getpid() not in _roots:
-            _roots[os.getpid()] = _locked(duckdb.connect(":memory:"))
+            root = _roots[os.getpid()] = _locked(duckdb.connect(":memory:"))
+            for stub, over in _installed.values():
+                _create(root, stub, over)
         return _roots[os.getpid()]
+
+
+def _checker(stubs: tuple[Stub, ...]) -> duckdb.DuckDBPyConnection:
+    """A database that knows these functions by their types alone."""
+    with _lock:
+        key = os.getpid(), stubs
+        found = _checkers.pop(key, None)
+        if found is None:
+            found = _locked(duckdb.connect(":memory:"))
+            for stub in stubs:
+                _create(found, stub, _nothing)
+        _checkers[key] = found  # as the latest
+        if len(_checkers) > _CHECKERS:
+            del _checkers[next(iter(_checkers))]
+        return found
+
+
+def _create(connection: duckdb.DuckDBPyConnection, stub: Stub, over: Over) -> None:
+    def call(*columns: pa.ChunkedArray) -> pa.Array:
+        try:
+            return over([column.combine_chunks() for column in columns])
+        except FunctionFailed as error:
+            _local.failed = error  # DuckDB keeps no more than its text
+            raise
+
+    # DuckDB looks how many arguments it takes.
+    names = [Parameter(f"c{n}", Parameter.POSITIONAL_ONLY) for n in range(len(stub.arguments))]
+    vars(call)["__signature__"] = Signature(names)
+    connection.create_function(
+        stub.name,
+        call,
+        list(stub.arguments),
+        stub.result,
+        type=PythonUDFType.ARROW,
+        null_handling=FunctionNullHandling.SPECIAL,
+        side_effects=not stub.steady,
+    )
+
+
+def _nothing(columns: Sequence[pa.Array]) -> pa.Array:
+    return pa.nulls(len(columns[0]))
 
 
 def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     for setting in _SETTINGS:
         connection.execute(setting)
     return connection
+
+
+@atexit.register
+def _let_go() -> None:
+    """DuckDB complains of functions that are still installed when Python ends."""
+    with _lock:
+        root = _roots.get(os.getpid())
+        if root is not None:
+            for name in _installed:
+                root.remove_function(name)
+        _installed.clear()
+        for (_, stubs), checker in _checkers.items():
+            for stub in stubs:
+                checker.remove_function(stub.name)

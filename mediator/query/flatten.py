@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from mediator.query.clones import cloned
 from mediator.query.conjuncts import split, together
+from mediator.query.functions import functions_in
 from mediator.query.names import Names
 from mediator.query.scope import Source
 from mediator.query.trees import Name, has_subquery, is_aggregate, is_volatile, name_of, plain
@@ -59,7 +60,10 @@ def _merged(names: Names, select: exp.Select, table: exp.Table) -> bool:
         copy = cloned(names, query)
         assert isinstance(copy, exp.Select)
         query = copy
-    _substitute(names, select, _values(source, query))
+    values = _values(source, query)
+    if _repeated(names, select, values):
+        return False
+    _substitute(names, select, values)
     conjuncts = split(query.args["where"].this) if query.args.get("where") else []
     _add(select, table, conjuncts)
     _put(table, query)
@@ -131,14 +135,26 @@ def _values(source: Source, query: exp.Select) -> dict[Name, exp.Expr]:
     return {(source.id, column): item.this for column, item in pairs}
 
 
+def _repeated(names: Names, select: exp.Select, values: dict[Name, exp.Expr]) -> bool:
+    """Whether a caller's function that is worth being called once would be called twice."""
+    dear = {name for name, value in values.items() if any(f.is_costly for f in functions_in(value))}
+    read = [name_of(column) for column in _columns(names, select) if name_of(column) in dear] if dear else []
+    return len(read) > len(set(read))
+
+
 def _substitute(names: Names, select: exp.Select, values: dict[Name, exp.Expr]) -> None:
+    for column in _columns(names, select):
+        value = values.get(name_of(column))
+        if value is not None:
+            copy = value.copy()
+            column.replace(copy if isinstance(copy, exp.Column) else exp.Paren(this=copy))
+
+
+def _columns(names: Names, select: exp.Select) -> list[exp.Column]:
+    """Those that may read a derived table of a FROM clause."""
     laterals = [names.sources[t.name].query for t in _placeholders(select) if t.name in names.sources]
-    for root in [select, *(q for q in laterals if q is not None)]:
-        for column in list(root.find_all(exp.Column)):
-            value = values.get(name_of(column))
-            if value is not None:
-                copy = value.copy()
-                column.replace(copy if isinstance(copy, exp.Column) else exp.Paren(this=copy))
+    roots = [select, *(q for q in laterals if q is not None)]
+    return [column for root in roots for column in root.find_all(exp.Column)]
 
 
 def _add(select: exp.Select, table: exp.Table, conjuncts: list[exp.Expr]) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mediator.catalog.functions import Function
 from mediator.catalog.model import Relation
 
 # A pseudo-field of every alias: which stored row this is. It tells equal rows of a bag apart.
@@ -97,6 +98,19 @@ class Predicate:
     test: Callable[[Mapping[Column, pa.Array]], NDArray[np.bool_]]
     comparison: Comparison | None = None
     costly: bool = False
+    why_costly: str = ""  # for people
+    calls: bool = False  # functions that a caller brought along, ...
+    seconds: float = 0.0  # ... which are said to cost so much for a row
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A condition that the user prefers rows to meet. It counts for the order of things, never for the answer."""
+
+    text: str
+    weight: float  # of what satisfies it; 1 is what all else weighs
+    reads: tuple[Column, ...]
+    test: Callable[[Mapping[Column, pa.Array]], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +162,23 @@ class Top:
 
 
 @dataclass(frozen=True, slots=True)
+class Expression:
+    """A piece of a statement, and the columns that it reads, by name."""
+
+    sql: str
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowParts:
+    """A rowwise statement in pieces: what it selects from the one stage that it reads, and its conjuncts."""
+
+    source: str  # its FROM
+    items: tuple[Expression, ...]
+    conditions: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SqlStage:
     """`sql` reads earlier stages as tables of their names, `reads` in all.
 
@@ -169,6 +200,8 @@ class SqlStage:
     # the answer.
     prune: str = ""
     top: Top | None = None  # the same where it is a matter of plain columns, and no row is dropped otherwise
+    # The pieces of a rowwise `sql`; none where a row may give several.
+    parts: RowParts | None = None
 
 
 Stage = BlockStage | SqlStage
@@ -179,3 +212,4 @@ class Query:
     sql: str
     stages: tuple[Stage, ...]  # the last one gives the answers
     schema: pa.Schema  # of the answers, under the names that the user wrote
+    functions: tuple[Function, ...] = ()  # callers' own, that it calls

@@ -14,7 +14,8 @@ from sqlglot import exp
 
 from mediator.catalog.model import Catalog
 from mediator.errors import UnknownColumn, UnknownRelation, Unsupported
-from mediator.query import duck
+from mediator.query import vocabulary
+from mediator.query.functions import shown
 from mediator.query.scope import Cte, Scope, Source, named, near_columns, renamed, unique
 from mediator.query.sources import resolve_from
 from mediator.query.trees import position_of
@@ -222,7 +223,7 @@ def _label(item: exp.Expr) -> str:
     """What DuckDB calls a column of the select list."""
     if isinstance(item, (exp.Alias, exp.Column)):
         return str(item.alias_or_name)
-    return duck.label(item.sql("duckdb"))
+    return shown(vocabulary.label(item.sql("duckdb")))
 
 
 def _edited(star: exp.Star, columns: list[exp.Expr]) -> list[exp.Expr]:

@@ -17,19 +17,19 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 from sqlglot import exp
 
+from mediator.catalog.functions import Function
 from mediator.errors import TypeMismatch
 from mediator.query import duck
 from mediator.query.constants import constant
+from mediator.query.functions import functions_in
 from mediator.query.model import Column
+from mediator.query.operands import Columns, Operand, TypeOf, Where, operand
 from mediator.query.trees import Name, is_constant, name_of, names_in, plain, text_of
 from mediator.query.types import family
 
-Columns = Mapping[Column, pa.Array]
 Test = Callable[[Columns], NDArray[np.bool_]]
 # Three-valued: true, false or null for each position.
 Truth = Callable[[Columns], pa.Array]
-Where = Mapping[Name, Column]
-TypeOf = Callable[[Column], pa.DataType]
 
 _COMPARE = {
     exp.EQ: pc.equal,
@@ -42,7 +42,7 @@ _COMPARE = {
 
 
 def compiled(node: exp.Expr, where: Where, type_of: TypeOf) -> tuple[tuple[Column, ...], Test]:
-    """The columns that a condition reads, and its test."""
+    """The columns that a condition reads, and its test, which keeps the callers' functions alive that it calls."""
     reads = tuple(dict.fromkeys(where[name] for name in names_in(node)))
     truth = _truth(node, where, type_of)
     return reads, _in_duckdb(node, where, reads) if truth is None else _only_true(truth)
@@ -52,9 +52,9 @@ def evaluator(node: exp.Expr, order: list[Name]) -> Callable[[pa.RecordBatch], p
     """An expression over record batches whose columns are these names, in this order."""
     numbers = {name: n for n, name in enumerate(order)}
     sql = f"SELECT {_numbered(node, numbers)} AS v FROM t"
-    text = text_of(node)
+    text, functions = text_of(node), functions_in(node)
 
-    def evaluate(batch: pa.RecordBatch) -> pa.Array:
+    def evaluate(batch: pa.RecordBatch, functions: tuple[Function, ...] = functions) -> pa.Array:
         columns = [f"c{n}" for n in range(batch.num_columns)]
         return _one_array(_ask(sql, pa.table(list(batch.columns), names=columns), text))
 
@@ -74,9 +74,9 @@ def _in_duckdb(node: exp.Expr, where: Where, reads: tuple[Column, ...]) -> Test:
     position = {column: n for n, column in enumerate(reads)}
     numbers = {name: position[where[name]] for name in names_in(node)}
     sql = f"SELECT coalesce(CAST(({_numbered(node, numbers)}) AS BOOLEAN), false) AS v FROM t"
-    text = text_of(node)
+    text, functions = text_of(node), functions_in(node)
 
-    def test(columns: Columns) -> NDArray[np.bool_]:
+    def test(columns: Columns, functions: tuple[Function, ...] = functions) -> NDArray[np.bool_]:
         table = pa.table([columns[c] for c in reads], names=[f"c{n}" for n in range(len(reads))])
         flags: NDArray[np.bool_] = _one_array(_ask(sql, table, text)).to_numpy(zero_copy_only=False)
         return flags
@@ -123,12 +123,16 @@ def _truth(node: exp.Expr, where: Where, type_of: TypeOf) -> Truth | None:
             return None if inner is None else lambda columns: pc.invert(inner(columns))
         case exp.Is():
             return _is_null(node, where)
+        case exp.Between():
+            return _between(node, where, type_of)
         case exp.In():
             return _one_of(node, where, type_of)
         case exp.Like():
             return _like(node, where, type_of)
         case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
             return _comparison(node, where, type_of)
+        case exp.Anonymous():
+            return _answer(node, where, type_of)
     return None
 
 
@@ -141,6 +145,12 @@ def _both(
     return lambda columns: combine(left(columns), right(columns))
 
 
+def _answer(node: exp.Anonymous, where: Where, type_of: TypeOf) -> Truth | None:
+    """A caller's function that says yes or no."""
+    found = operand(node, where, type_of)
+    return found.values if found is not None and pt.is_boolean(found.type) else None
+
+
 def _is_null(node: exp.Is, where: Where) -> Truth | None:
     column = plain(node.this)
     if column is None or not isinstance(node.expression, exp.Null):
@@ -151,28 +161,41 @@ def _is_null(node: exp.Is, where: Where) -> Truth | None:
 
 def _comparison(node: exp.Binary, where: Where, type_of: TypeOf) -> Truth | None:
     compare = _COMPARE[type(node)]
-    left, right = plain(node.left), plain(node.right)
+    left, right = operand(node.left, where, type_of), operand(node.right, where, type_of)
     if left is not None and right is not None:
-        return _of_two(compare, node, where[name_of(left)], where[name_of(right)], type_of)
-    column, other = (left, node.right) if left is not None else (right, node.left)
-    if column is None or not is_constant(other):
+        return _of_two(compare, node, left, right)
+    one, other = (left, node.right) if left is not None else (right, node.left)
+    if one is None or not is_constant(other):
         return None
-    at = where[name_of(column)]
-    value = _scalar(other, type_of(at))
-    if value is None or not _simple(type_of(at), type(node)):
+    value = _scalar(other, one.type)
+    if value is None or not _simple(one.type, type(node)):
         return None
     if left is not None:
-        return lambda columns: compare(_widened(columns[at]), value)
-    return lambda columns: compare(value, _widened(columns[at]))
+        return lambda columns: compare(_widened(one.values(columns)), value)
+    return lambda columns: compare(value, _widened(one.values(columns)))
 
 
-def _of_two(
-    compare: Callable[..., pa.Array], node: exp.Expr, left: Column, right: Column, type_of: TypeOf
-) -> Truth | None:
-    same = family(type_of(left)) == family(type_of(right))
-    if not same or not _simple(type_of(left), type(node)):
+def _of_two(compare: Callable[..., pa.Array], node: exp.Expr, left: Operand, right: Operand) -> Truth | None:
+    if family(left.type) != family(right.type) or not _simple(left.type, type(node)):
         return None
-    return lambda columns: compare(_widened(columns[left]), _widened(columns[right]))
+    return lambda columns: compare(_widened(left.values(columns)), _widened(right.values(columns)))
+
+
+def _between(node: exp.Between, where: Where, type_of: TypeOf) -> Truth | None:
+    """A value that is worth being computed once, between two constants."""
+    found = operand(node.this, where, type_of)
+    low, high = node.args["low"], node.args["high"]
+    if found is None or node.args.get("symmetric") or not (is_constant(low) and is_constant(high)):
+        return None
+    least, most = _scalar(low, found.type), _scalar(high, found.type)
+    if least is None or most is None or not _simple(found.type, exp.LTE):
+        return None
+
+    def truth(columns: Columns) -> pa.Array:
+        values = _widened(found.values(columns))
+        return pc.and_kleene(pc.greater_equal(values, least), pc.less_equal(values, most))
+
+    return truth
 
 
 def _one_of(node: exp.In, where: Where, type_of: TypeOf) -> Truth | None:

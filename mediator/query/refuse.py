@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from mediator.errors import Unparsable, Unsupported
+from mediator.query.functions import is_inner
 from mediator.query.trees import function_name, position_of
 
 # Names as DuckDB and as sqlglot have them.
@@ -49,7 +50,7 @@ def _problem(node: exp.Expr) -> str | None:
     if isinstance(node, exp.TableSample):
         return "sampling is not supported: which rows a source has is not known before they are all there"
     name = function_name(node)
-    if name in _FUNCTIONS or name.startswith(_PREFIXES):
+    if name in _FUNCTIONS or name.startswith(_PREFIXES) or is_inner(name):
         return f"the function {name} is not allowed here"
     return None
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from mediator.query.model import BlockStage, Column, Output, SqlStage
+from mediator.query.rowparts import row_parts
 from mediator.query.stages import Stages
 from mediator.query.trees import has_subquery, is_aggregate, plain
 
@@ -66,7 +67,7 @@ def stream(stages: Stages, statement: exp.Select, wish: str = "answer", own: boo
         statement.set(key, None)
     below = _direct(stages, statement) if own else None
     if below is None:
-        last = stages.add_sql(statement, wish)
+        last = replace(stages.add_sql(statement, wish), parts=row_parts(statement))
     elif limit is None and not offset and not distinct:
         return below.name
     else:

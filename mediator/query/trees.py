@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from mediator.query import duck
+from mediator.query import vocabulary
+from mediator.query.functions import functions_in, shown
 
 # A column of the FROM clause: the id of the source, the name of the field.
 Name = tuple[str, str]
@@ -66,14 +67,23 @@ def function_name(node: exp.Expr) -> str:
 def is_volatile(node: exp.Expr) -> bool:
     return any(
         isinstance(n, (exp.Rand, exp.Uuid)) or function_name(n) in _VOLATILE for n in node.find_all(exp.Func)
-    )
+    ) or any(not f.steady for f in functions_in(node))
 
 
-def is_costly(node: exp.Expr) -> bool:
-    return any(
-        isinstance(n, (exp.RegexpLike, exp.RegexpILike, exp.Levenshtein)) or function_name(n) in _COSTLY
-        for n in node.find_all(exp.Func, exp.RegexpILike)
-    )
+def why_costly(node: exp.Expr) -> str:
+    """Why a condition is worth a module of its own, for people; empty for one that is not."""
+    for part in node.find_all(exp.Func, exp.RegexpILike):
+        if isinstance(part, (exp.RegexpLike, exp.RegexpILike)) or function_name(part) in _COSTLY:
+            name = "a regular expression" if _is_regular(part) else function_name(part)
+            return f"{name} costs far more than a comparison"
+    for function in functions_in(node):
+        if function.is_costly:
+            return function.why_costly
+    return "its value may change from call to call" if is_volatile(node) else ""
+
+
+def _is_regular(node: exp.Expr) -> bool:
+    return isinstance(node, (exp.RegexpLike, exp.RegexpILike)) or function_name(node).startswith("regexp")
 
 
 def may_fail(node: exp.Expr) -> bool:
@@ -88,7 +98,7 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a tree has an aggregate or a window of its own, not counting those in sub-queries."""
     if isinstance(node, exp.Query):
         return False
-    if isinstance(node, (exp.AggFunc, exp.Window)) or function_name(node) in duck.aggregates():
+    if isinstance(node, (exp.AggFunc, exp.Window)) or function_name(node) in vocabulary.aggregates():
         return True
     return any(is_aggregate(child) for child in node.iter_expressions())
 
@@ -117,8 +127,8 @@ def position_of(node: exp.Expr) -> int | None:
 
 def text_of(node: exp.Expr) -> str:
     """An expression for people: names are quoted only where they must be."""
-    shown = node.copy()
-    for identifier in shown.find_all(exp.Identifier):
+    written = node.copy()
+    for identifier in written.find_all(exp.Identifier):
         if str(identifier.this).isidentifier() and str(identifier.this).islower():
             identifier.set("quoted", False)
-    return shown.sql("duckdb")
+    return shown(written.sql("duckdb"))

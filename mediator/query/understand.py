@@ -7,6 +7,7 @@ from sqlglot import exp
 from mediator.catalog.model import Catalog
 from mediator.errors import Unsupported
 from mediator.query.check import check
+from mediator.query.functions import bind, check_names
 from mediator.query.model import Query
 from mediator.query.names import Names
 from mediator.query.parameters import Parameters
@@ -29,7 +30,9 @@ def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query
 def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     statement = parse(sql, parameters)
     refuse(statement, sql)
+    check_names(catalog.functions)
     columns = unique(check(statement, sql, catalog, parameters))
+    functions = bind(statement, catalog.functions, sql)
     steady(statement)
     names = Names(catalog, sql)
     names.resolve(statement)
@@ -38,7 +41,7 @@ def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     planner = Planner(names)
     planner.query(statement)
     stages = finish(planner.stages, statement, columns)
-    return Query(sql, tuple(stages), stages[-1].schema)
+    return Query(sql, tuple(stages), stages[-1].schema, functions)
 
 
 def _unwrapped(statement: exp.Expr) -> exp.Expr:

@@ -6,7 +6,7 @@ all that it binds follows: that binds at least its fields, with equal values, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -87,6 +87,20 @@ class Coverage:
         entries = self._sets.get(bind_set)
         return entries.states(keys) if entries else np.zeros(len(keys), np.uint8)
 
+    def numbers(self, bind_set: BindSet, keys: Keys) -> NDArray[np.int32]:
+        """Which entry of the bind set is each key's, by the order in which they were first noted; -1 where none is."""
+        entries = self._sets.get(bind_set)
+        return entries.found(keys) if entries else np.full(len(keys), -1, np.int32)
+
+    def states_of(self, bind_set: BindSet, numbers: NDArray[np.int32]) -> States:
+        """What is known of each of these entries; nothing, where there is none."""
+        entries = self._sets.get(bind_set)
+        return entries.states_of(numbers) if entries else np.zeros(len(numbers), np.uint8)
+
+    def bindings(self, bind_set: BindSet, numbers: Iterable[int]) -> list[Binding]:
+        """The bindings of these entries."""
+        return [self._sets[bind_set].bindings[number] for number in numbers]
+
     def covering(
         self, bind_set: BindSet, binding: Binding, now: float
     ) -> tuple[BindSet, Binding, Entry] | None:
@@ -105,6 +119,7 @@ class _Entries:
     """The entries of one bind set, found by value or, for many at once, by key code."""
 
     def __init__(self, schema: pa.Schema) -> None:
+        self.bindings: list[Binding] = []
         self._numbers: dict[Binding, int] = {}
         self._entries: list[Entry] = []
         self._known: Growable[np.uint8] = Growable(np.uint8)
@@ -122,6 +137,7 @@ class _Entries:
         number = self._numbers.get(binding)
         if number is None:
             self._numbers[binding] = len(self._entries)
+            self.bindings.append(binding)
             self._entries.append(entry)
             self._known.extend(np.array([entry.known], np.uint8))
             self._unindexed.append(binding)
@@ -155,15 +171,24 @@ class _Entries:
             yield binding, self._entries[number]
 
     def states(self, keys: Keys) -> States:
-        out = np.zeros(len(keys), np.uint8)
+        return self.states_of(self.found(keys))
+
+    def states_of(self, numbers: NDArray[np.int32]) -> States:
+        known: States = self._known.data[numbers]  # the last one's, where there is none
+        known[numbers < 0] = Known.NOTHING
+        return known
+
+    def found(self, keys: Keys) -> NDArray[np.int32]:
+        """The number of each key's entry; -1 where there is none."""
+        out = np.full(len(keys), -1, np.int32)
         if self._index is None:
-            out[:] = self._known.data[0] if self._entries else 0
+            out[:] = len(self._entries) - 1
             return out
         self._take_in()
         start = taken = 0
         while start < len(keys):
             found = self._index.probe(keys, Visible(self._store.n), start, taken, max(len(keys), 64))
-            out[found.at] = self._known.data[found.rows]
+            out[found.at] = found.rows
             start, taken = found.next, found.taken
         return out
 

@@ -55,6 +55,11 @@ class SteM:
             self._indexes[fields] = Index(self.store, fields)
         return self._indexes[fields]
 
+    def behind(self, fields: tuple[str, ...]) -> int:
+        """How many rows an index on these fields would have to take in before it is of use."""
+        index = self._indexes.get(fields)
+        return self.store.n - (0 if index is None else index.n)
+
     def apart(self) -> list[Index]:
         """Indexes that may be brought up to date side by side: those that share no column."""
         return [index for fields, index in self._indexes.items() if len(fields) == 1]

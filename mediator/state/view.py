@@ -47,6 +47,10 @@ class View:
         self._order.add(fresh, self.stem.store.n)
         return fresh
 
+    def given(self, since: int) -> Rows:
+        """The rows that the query has been given from this position on, in that order."""
+        return self._order.between(since, self.count)
+
     def visible(self, limit: int, since: int = 0) -> Visible:
         return Visible(limit, since, self._order.positions(self.stem.store.n))
 

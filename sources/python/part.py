@@ -7,10 +7,11 @@ import inspect
 import sys
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from mediator.catalog.functions import Function
 from mediator.errors import CatalogError
 from sources.complaint import Complaint, Where
 from sources.modules import public_values
@@ -47,7 +48,8 @@ def part_of(
 
 
 def part_of_module(module: types.ModuleType, origin: str, variables: Mapping[str, str]) -> Part | None:
-    """What a module offers: relations that it or a module below it defines, and sources. None where it has none."""
+    """What a module offers: relations that it or a module below it defines, sources, and functions for queries to
+    call. None where it has none."""
     values = list(public_values(module).values())
     inside = f"{module.__name__}."
     relations = [
@@ -59,9 +61,13 @@ def part_of_module(module: types.ModuleType, origin: str, variables: Mapping[str
         and f"{v.__module__}.".startswith(inside)
     ]
     sites = [v for v in values if isinstance(v, Source)]
-    if not relations and not sites:
+    functions = tuple(dict.fromkeys(v for v in values if isinstance(v, Function)))
+    if not relations and not sites and not functions:
         return None
-    return part_of(list(dict.fromkeys(relations)), sites, origin, variables, filter(None, [module.__file__]))
+    files = filter(None, [module.__file__])
+    return replace(
+        part_of(list(dict.fromkeys(relations)), sites, origin, variables, files), functions=functions
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mediator.access import Access, Visit
 from mediator.catalog.model import Mirror, Source
 from mediator.catalog.wrapper import Binding, Reply, Request
 from mediator.errors import Unreachable
-from mediator.flow.events import Arrived, Ask, Cancel, Event, Exhausted, Failed
+from mediator.flow.events import Arrived, Ask, Cancel, Event, Exhausted, Failed, Urge
 
 SEEDS = 200
 GRID = 0.01  # everything happens on a grid, so that much of it happens at once
@@ -143,6 +143,11 @@ class Query:
             if self._random.random() < 0.4:
                 await asyncio.sleep(GRID * self._random.choice((0, 1, 2, 10)))
                 self._cancel()
+            if self._random.random() < 0.4:
+                self._urge()
+            if self._random.random() < 0.2:
+                self._steer()
+        self._visit.steer([], {})  # a pause that is never over would never end
         if self._random.random() < 0.2:
             self.closed = True
             self._visit.close()
@@ -156,6 +161,15 @@ class Query:
             ask = Ask(number, "r", "by_k", ("k",), tuple((k,) for k in keys), urgency)
         self.asks[number] = Hearing(set(ask.bindings))
         self._visit.ask(ask)
+
+    def _urge(self) -> None:
+        number = self._random.choice(list(self.asks))
+        some = [b for b in sorted(self.asks[number].open) if self._random.random() < 0.5]
+        self._visit.urge(Urge(number, {b: float(self._random.randint(0, 5)) for b in some}))
+
+    def _steer(self) -> None:
+        paused = [name for name in ("a", "b") if self._random.random() < 0.5]
+        self._visit.steer(paused, {"b": self._random.choice((0.5, 1.0, 5.0))})
 
     def _cancel(self) -> None:
         number = self._random.choice(list(self.asks))

@@ -153,7 +153,8 @@ class Ordered:
     pages: list[list[Row]]
     side_by_side: bool
     random: Random
-    fails: int  # the page that is never sent, or -1
+    fails: int  # the page that the first mirror never sends, or -1
+    second: list[list[Row]]  # the second mirror's pages, which may be larger
     empty_statuses: frozenset[int] = frozenset()
     asked: list[str] = field(default_factory=list)
 
@@ -163,7 +164,7 @@ class Ordered:
             await asyncio.sleep(0)
         number = int(request.path[1:])
         fails = number == self.fails and mirror.source == "first"
-        return Reply(403 if fails else 200, {}, b"")
+        return Reply(403 if fails else 200, {}, mirror.source.encode())
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         return Request("/0")
@@ -172,8 +173,9 @@ class Ordered:
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
     ) -> Page:
         number = int(request.path[1:])
-        rows = [dict(zip("abc", row, strict=True)) for row in self.pages[number]]
-        last = len(self.pages)
+        pages = self.second if reply.body == b"second" else self.pages
+        last = len(pages)
+        rows = [dict(zip("abc", row, strict=True)) for row in (pages[number] if number < last else ())]
         following = range(1, last) if number == 0 else range(0)
         if not self.side_by_side:
             following = range(number + 1, min(number + 2, last))
@@ -204,7 +206,9 @@ def search(seed: int) -> bool:
     size, mirrors = random.randint(1, 4), random.choice((1, 2))
     pages = [sent[n : n + size] for n in range(0, len(sent), size)] or [[]]
     fails = random.choice((1, 2, 3)) if mirrors == 2 and random.random() < 0.5 else -1
-    site = Ordered(pages, random.random() < 0.5, random, fails)
+    larger = size + random.choice((0, 1))
+    second = [sent[n : n + larger] for n in range(0, len(sent), larger)] or [[]]
+    site = Ordered(pages, random.random() < 0.5, random, fails, second)
     where = random.choice(("true", "true", "b >= 1 OR b IS NULL", "c <> 'x'"))
     limit, offset = random.choice((1, 1, 2, 3, 8)), random.choice((0, 0, 0, 2))
     sql = f"SELECT a, b, c FROM t WHERE {where} ORDER BY {_spelt(wanted)} LIMIT {limit} OFFSET {offset}"

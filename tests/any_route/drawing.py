@@ -37,6 +37,30 @@ class Case:
 
 
 def draw(seed: int) -> Case:
+    """With costly conditions in some of them, of dice of their own: the cases themselves are what they are without."""
+    case, random = _drawn(seed), Random(f"costly {seed}")
+    if random.random() < 0.88:  # each costs a statement of DuckDB's, batch by batch
+        return case
+    return replace(case, statements=tuple(_with_costly(random, case.catalog, s) for s in case.statements))
+
+
+def _with_costly(random: Random, catalog: Catalog, statement: str) -> str:
+    """The statement under one to three conditions that are modules of their own, each over one alias or two."""
+    tables = statement.partition(" FROM ")[2].partition(" WHERE ")[0].split(", ")
+    names = [name.replace(" AS ", " ").split(" ") for name in tables]
+    if len(names) > 3:  # what such a condition throws away was joined before
+        return statement
+    fields = [f"{alias}.{f.name}" for relation, alias in names for f in catalog.relations[relation].fields]
+    conditions = []
+    for _ in range(random.choice((1, 2, 2, 3))):
+        read = ", ".join(random.sample(fields, min(len(fields), random.choice((1, 1, 2)))))
+        conditions.append(
+            f"regexp_matches(concat({read}), '{random.choice(('[0-4]', '[1357]', '[^0]', '1|v'))}')"
+        )
+    return statement + (" AND " if " WHERE " in statement else " WHERE ") + " AND ".join(conditions)
+
+
+def _drawn(seed: int) -> Case:
     random = Random(seed)
     special = random.random()
     if special < 0.15:

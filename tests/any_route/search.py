@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from random import Random
@@ -17,12 +17,15 @@ from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.floating import AnyOrder
+from mediator.eddy.goals.goal import GOALS
 from mediator.errors import Unanswerable
 from mediator.flow.events import Ask, Cancel, Command, Emit
-from mediator.query.model import Block, BlockStage
+from mediator.query.model import Block, BlockStage, Preference, Query
+from mediator.query.preferences import preferred
 from mediator.query.understand import understand
 from mediator.state.hands import Hands
 from tests.any_route.drawing import Case, draw
+from tests.any_route.recording import OnRecord
 from tests.any_route.sources import Sources, meets
 
 Row = tuple[object, ...]
@@ -50,16 +53,23 @@ class Effort:
     floating: int = 0  # batches to choose among, summed over the turns
     lookups: int = 0
     parked: int = 0
+    held: int = 0
+    changed: int = 0  # providers, in mid-run and for no reason
     owed: int = 0  # runs that had to look again before the end
     unbuilt: int = 0  # rows that probed again and again instead
+    divided: int = 0  # signatures whose batches went apart by what is in them
+    kept_back: int = 0  # turns at which rows waited for a site to have room
     put_off: int = 0  # turns at which rows waited for those of others
     bounded: int = 0  # providers that bound a column by an operator
     served: int = 0  # lookups that the SteM answered
+    preferred: int = 0  # times that something was, at the start or from then on
+    replayed: int = 0  # choices of those that were on record
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     statement: str
+    query: Query
     block: Block
     verdict: Verdict
     true: Counter[Row]
@@ -72,6 +82,7 @@ class Running:
     floating: AnyOrder
     rows: list[Row] = field(default_factory=list)
     left: bool = False  # stopped in the middle
+    record: OnRecord | None = None  # of those that somebody looks on at
 
 
 def search(seed: int, effort: Effort, drawn: Callable[[int], Case] = draw) -> None:
@@ -96,15 +107,22 @@ def _run(case: Case, prepared: list[Prepared], random: Random, effort: Effort) -
             return
         ready = [r for r in running if not r.eddy.idle or (not r.eddy.finished and not sources.busy)]
         if waiting and (not running or random.random() < 0.05):
-            started = _started(waiting.pop(), house, random)
+            started = _started(waiting.pop(), house, random, effort)
             running.append(started)
             _obey(started, started.eddy.start(), sources)
         elif ready and (not sources.busy or random.random() < 0.7):
             one = random.choice(ready)
             effort.floating += len(one.floating)
+            effort.kept_back += one.eddy.backlog.rows > 0
             effort.put_off += one.eddy.unbuilt.waiting > 0
             effort.turns += 1
             _obey(one, one.eddy.turn(random.choice((1, 1, 3))), sources)
+            if random.random() < 0.03:
+                _change_provider(one, random, effort)
+            if (
+                random.random() < 0.01 and len(one.floating) < 40
+            ):  # each batch is judged by a statement of DuckDB's
+                one.eddy.prefer(_preferences(one.prepared, random, effort))
             if random.random() < case.leaving:
                 one.left = True
                 _obey(one, one.eddy.stop(), sources)
@@ -115,6 +133,7 @@ def _run(case: Case, prepared: list[Prepared], random: Random, effort: Effort) -
                 _obey(one, one.eddy.turn(), sources)
     for one in running:
         _compare(case, one, effort)
+        _replay(case, one, effort)
     unkept = {name for one in running for name in one.eddy.unbuilt.rows}  # nobody can be served from these
     asked_again = [lookup for lookup in sources.asked_again if lookup[0] not in unkept]
     if asked_again and case.healthy and not case.leaving:
@@ -123,20 +142,36 @@ def _run(case: Case, prepared: list[Prepared], random: Random, effort: Effort) -
     effort.lookups += sources.flights.total()
 
 
-def _started(prepared: Prepared, house: House, random: Random) -> Running:
+def _started(prepared: Prepared, house: House, random: Random, effort: Effort) -> Running:
     order = list(range(len(prepared.block.aliases)))
     random.shuffle(order)
     settings = Settings(
         policy=random.choice(("random", *POLICIES)),
+        goal=random.choice(GOALS),
         order=tuple(order),
         seed=random.randrange(1 << 30),
         revisit=random.choice((1, 1, 2, 16)),
         largest_batch=random.choice((1, 2, 7, 1000)),
         room=random.choice((1, 3, 20, 1000)),
+        window=random.choice((1, 20, 4_096)),
+        slice=random.choice((0.0, 0.01)),
+        backlog=random.choice((1, 2, 16)),
+        urgent=random.random() < 0.8,
     )
+    preferences = _preferences(prepared, random, effort) if random.random() < 0.12 else ()
     floating = AnyOrder(random)
-    eddy = assemble(prepared.block, prepared.verdict, house, settings, floating=floating)
-    return Running(prepared, eddy, floating)
+    record = OnRecord(prepared.block, prepared.verdict, settings) if settings.seed % 4 == 0 else None
+    watch = record.watch if record is not None else None
+    eddy = assemble(
+        prepared.block,
+        prepared.verdict,
+        house,
+        settings,
+        floating=floating,
+        watch=watch,
+        preferences=preferences,
+    )
+    return Running(prepared, eddy, floating, record=record)
 
 
 def _prepared(case: Case, statement: str, effort: Effort) -> Prepared | None:
@@ -148,10 +183,30 @@ def _prepared(case: Case, statement: str, effort: Effort) -> Prepared | None:
     assert isinstance(stage, BlockStage)
     effort.queries += 1
     try:
-        return Prepared(statement, stage.block, verdict(stage.block, statement), true)
+        return Prepared(statement, query, stage.block, verdict(stage.block, statement), true)
     except Unanswerable:
         effort.unanswerable += 1
         return None
+
+
+def _preferences(prepared: Prepared, random: Random, effort: Effort) -> Sequence[Preference]:
+    """Up to three, over one alias or two. Every other value of anything satisfies one."""
+    named = [a for a in prepared.block.aliases if a.relation.literal is None]
+    fields = [f"{a.name}.{f.name}" for a in named for f in a.relation.fields]
+    prefer = {}
+    for _ in range(random.choice((0, 1, 1, 2, 3))):
+        read = random.sample(fields, min(len(fields), random.choice((1, 1, 2))))
+        prefer[f"hash({', '.join(read)}) % 2 = {random.randrange(2)}"] = random.choice((0.1, 2.0, 10.0))
+    (found,) = preferred(prepared.query, prefer).values() if prefer else ((),)
+    effort.preferred += len(found) > 0
+    return found
+
+
+def _change_provider(one: Running, random: Random, effort: Effort) -> None:
+    """Some alias gets its rows in another way from now on, for no reason at all."""
+    others = [p for ways in one.eddy.asking.providers for p in ways if p not in one.eddy.asking.chosen]
+    if others and not one.eddy.finished:
+        effort.changed += one.eddy.rely(random.choice(others))
 
 
 def _obey(one: Running, commands: list[Command], sources: Sources) -> None:
@@ -167,14 +222,20 @@ def _obey(one: Running, commands: list[Command], sources: Sources) -> None:
                     for o in one.prepared.block.outputs
                 ]
                 one.rows += zip(*columns, strict=True)
+                if (
+                    len(one.rows) > one.prepared.true.total()
+                ):  # else what goes round in circles is never compared
+                    raise Wrong(f"{one.prepared.statement}\n  too many: {len(one.rows)} answers and more")
 
 
 def _compare(case: Case, one: Running, effort: Effort) -> None:
     got, true, asking = Counter(one.rows), one.prepared.true, one.eddy.asking
     effort.answers += got.total()
     effort.parked += sum(t.parked for t in asking.tallies.values())
+    effort.held += sum(t.held for t in asking.tallies.values())
     effort.owed += asking.owed
     effort.unbuilt += sum(one.eddy.unbuilt.rows.values())
+    effort.divided += len(one.eddy.contents.divided())
     effort.bounded += sum(not name.isalnum() for p in one.prepared.verdict.chosen for name in p.bind_set)
     effort.served += sum(t.served for t in asking.tallies.values())
     missing = asking.missing()
@@ -190,6 +251,17 @@ def _compare(case: Case, one: Running, effort: Effort) -> None:
     if missing:
         effort.partial += 1
         _check_what_is_missing(case, one, where)
+
+
+def _replay(case: Case, one: Running, effort: Effort) -> None:
+    """What its policy was told makes it decide the same once more."""
+    if one.record is not None:
+        found = one.record.replayed()
+        effort.replayed += found.choices
+        if not found.same:
+            raise Wrong(
+                f"{case.kind} {case.seed}: {found.policy} decides otherwise when replayed: {found.first[0]}"
+            )
 
 
 def _check_what_is_missing(case: Case, one: Running, where: str) -> None:

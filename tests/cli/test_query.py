@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from api.options import PolicyName
+from api.options import GoalName, PolicyName
 from fixtures import Behaviour, Fault, Web
 from mediator.assembly import POLICIES
+from mediator.eddy.goals.goal import GOALS
 from tests.cli.kit import BOOK_TRADE, at, bag, called, truth
 
 HANGING = Behaviour(faults=(Fault("hang", probability=1.0),))
@@ -31,6 +32,29 @@ def test_the_answer_is_that_of_the_rows_that_the_sites_hold(calm: Web, policy: s
 
 def test_the_policies_are_those_of_the_engine() -> None:
     assert [policy.value for policy in PolicyName] == list(POLICIES)
+
+
+def test_the_goals_are_those_of_the_engine() -> None:
+    assert [goal.value for goal in GoalName] == list(GOALS)
+
+
+@pytest.mark.parametrize("goal", list(GoalName))
+def test_the_answer_is_the_same_whatever_the_goal(calm: Web, goal: str) -> None:
+    result = called("query", JOIN, *at(calm), "-p", "since=2000", "--format", "ndjson", "--goal", goal)
+    assert result.exit_code == 0
+    wanted = truth(calm, JOIN.replace("$since", "2000")).to_pylist()
+    assert bag([json.loads(line) for line in result.stdout.splitlines()]) == bag(wanted)
+
+
+def test_explain_says_what_the_goal_means(calm: Web) -> None:
+    said = called("explain", JOIN, *at(calm), "-p", "since=2000", "--goal", "fewest_calls").stdout
+    assert "goal fewest_calls: lookups wait until nothing else can move" in " ".join(said.split())
+
+
+def test_a_goal_that_there_is_not_is_refused(calm: Web) -> None:
+    result = called("query", JOIN, *at(calm), "--goal", "cheapest")
+    assert result.exit_code == 2
+    assert "fewest_calls" in result.stderr
 
 
 def test_a_complete_answer_says_so(calm: Web) -> None:

@@ -8,7 +8,7 @@ from mediator.binding.model import Provider
 from mediator.binding.verdict import verdict
 from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
 from mediator.eddy.constraints import Graph, legal
-from mediator.eddy.destinations import Destination, Leave, LookUp, Park, Probe
+from mediator.eddy.destinations import Destination, Hold, Leave, LookUp, Park, Probe
 from mediator.flow.batch import Signature
 from mediator.query.model import Block, BlockStage
 from mediator.query.understand import understand
@@ -67,7 +67,7 @@ def test_a_blind_alias_is_for_when_nothing_else_is_left() -> None:
 
 def test_a_prior_prober_goes_to_access_modules_of_its_alias_only() -> None:
     catalog = _catalog(r=(SCAN,), s=(_index("x"),), t=(SCAN,))
-    assert _legal(CHAIN, catalog, Signature(0b001, completing=1)) == {LookUp(1, 0)}
+    assert _legal(CHAIN, catalog, Signature(0b001, completing=1)) == {LookUp(1, 0), Hold(1)}
     assert _legal(CHAIN, catalog, Signature(0b100, completing=1)) == {Park(1)}
 
 
@@ -75,7 +75,7 @@ def test_where_a_scan_brings_the_rows_a_lookup_is_a_choice() -> None:
     catalog = _catalog(r=(SCAN,), s=(SCAN, _index("x")), t=(SCAN,))
     _, providers, _ = _laid_out(CHAIN, catalog)
     number = next(n for n, p in enumerate(providers[1]) if p.depends)
-    assert _legal(CHAIN, catalog, Signature(0b001, completing=1)) == {Park(1), LookUp(1, number)}
+    assert _legal(CHAIN, catalog, Signature(0b001, completing=1)) == {Park(1), LookUp(1, number), Hold(1)}
 
 
 def test_inputs_that_nothing_joins_are_crossed() -> None:

@@ -9,11 +9,12 @@ import pytest
 from mediator.eddy.destinations import Probe
 from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.rank import Rank
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Situation, Visit
 from mediator.flow.batch import Signature
 
 FIXED, PER_ROW = 15e-6, 4e-9
 HERE = Signature(1)
+NOW = Situation(1_000, (1_000,) * 3)
 SHARP, BLUNT, SLOW = Probe(1), Probe(2), Probe(3)
 
 
@@ -47,7 +48,7 @@ def test_a_slow_trial_of_a_few_rows_does_not_hide_the_better_destination() -> No
     for _ in range(8):
         rank.learn(Visit(HERE, BLUNT, 60_000, 30_000, seconds(60_000)))
     rank.learn(Visit(HERE, SHARP, 1_000, 100, 4 * seconds(1_000)))
-    assert rank.choose(HERE, [BLUNT, SHARP]) == SHARP
+    assert rank.choose(HERE, [BLUNT, SHARP], NOW) == SHARP
 
 
 def test_what_is_really_costly_is_found_out_by_one_visit() -> None:
@@ -55,4 +56,4 @@ def test_what_is_really_costly_is_found_out_by_one_visit() -> None:
     for _ in range(8):
         rank.learn(Visit(HERE, BLUNT, 60_000, 30_000, seconds(60_000)))
     rank.learn(Visit(HERE, SLOW, 1_000, 100, 0.1))
-    assert rank.choose(HERE, [BLUNT, SLOW]) == BLUNT
+    assert rank.choose(HERE, [BLUNT, SLOW], NOW) == BLUNT

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from fixtures import book_trade
-from mediator import driver
+from mediator import turns
 from mediator.answering import Mediator
 from mediator.state import memory
 from mediator.state.growable import Growable
@@ -146,9 +146,9 @@ async def test_a_mediator_gives_back_what_its_queries_have_left(
     monkeypatch: pytest.MonkeyPatch, clock: Scripted
 ) -> None:
     spare = Telling(64 * LARGE, clock)
-    monkeypatch.setattr(driver, "SPARE", spare)
+    monkeypatch.setattr(turns, "SPARE", spare)
     monkeypatch.setattr(memory, "SPARE", spare)
-    monkeypatch.setattr(driver, "WAIT", 0.01)
+    monkeypatch.setattr(turns, "WAIT", 0.01)
     async with book_trade(size=30) as web, Mediator(web.catalog) as mediator:
         left = empty(COUNT, np.int64)
         async with mediator.answering("SELECT title FROM books") as answers:

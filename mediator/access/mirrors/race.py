@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from mediator.access.mirrors.latency import FEW
-from mediator.access.mirrors.runner import Runner
+from mediator.access.mirrors.runner import LEAST, Runner
+from mediator.access.wishes import Hedging
 from mediator.errors import SpentToday
 
 _MULTIPLE = 3.0  # of the median, in its place
@@ -17,6 +18,13 @@ _LOOK_AGAIN = 64  # every so many choices, the mirror that was asked least gets 
 _EARNED = 0.04  # hedges that one choice pays for
 _SAVED = 10.0  # hedges that can be saved up
 _AT_FIRST = 3.0
+_PRICES: Mapping[Hedging, float] = {"none": float("inf"), "some": 1.0, "more": 0.25}
+_TRIAL = (
+    4.0  # usual replies of the fastest between two requests that see whether a mirror is well again, at least
+)
+_LASTED = 0.125  # of the time for which it has stalled, at least
+_SILENT = 1.5  # times the patience with one request, after which a mirror that answers nobody has stalled
+_NOTHING: Mapping[str, float] = {}
 
 
 class Race:
@@ -36,30 +44,41 @@ class Race:
                 break
         return spent
 
-    def choose(self, pending: int, barred: Collection[str] = ()) -> Runner | None:
+    @property
+    def seconds(self) -> float:
+        """That a request is expected to take at the fastest mirror that is known."""
+        return min((r.seconds for r in self.runners if r.latency.known), default=LEAST)
+
+    def choose(
+        self, pending: int, barred: Collection[str] = (), boosts: Mapping[str, float] = _NOTHING
+    ) -> Runner | None:
         """Which mirror the next of `pending` requests goes to now; none when waiting is the better choice.
 
-        Sources that are `barred` are not thought of.
+        Sources that are `barred` are not thought of; those with a boost count as so many times as fast.
         """
         if len(self.runners) == 1:
             return self._chosen(self.runners[0]) if self.runners[0].room else None
         runners = [runner for runner in self.runners if runner.mirror.source not in barred]
-        free = [runner for runner in runners if runner.room]
+        free = [runner for runner in runners if runner.room and (not self.stalled(runner) or _due(runner))]
         if not free:
             return None
         if unknown := [r for r in free if not r.latency.known and r.inside < _PROBES]:
             return self._chosen(min(unknown, key=lambda r: r.inside))
         if (self._choices + 1) % _LOOK_AGAIN == 0:
             return self._chosen(min(free, key=lambda r: r.counts.requests))
-        best = min(free, key=self._expected)
-        if any(self._sooner_full(runner, pending, best) for runner in runners):
+        if trials := [runner for runner in free if runner.silence.suspected]:
+            self._try(trials[0])
+            return self._chosen(trials[0])
+        best = min(free, key=lambda r: self._expected(r) / boosts.get(r.mirror.source, 1.0))
+        if any(self._sooner_full(runner, pending, best, boosts) for runner in runners):
             return None
         return self._chosen(best)
 
     def ready_at(self) -> float:
         """When time alone may change the choice: another mirror can be entered again."""
         now = self.runners[0].now
-        return min((at for r in self.runners if (at := r.free_at()) > now), default=float("inf"))
+        times = (max(r.free_at(), r.silence.trial_at) for r in self.runners)
+        return min((at for at in times if at > now), default=float("inf"))
 
     def patience(self, runner: Runner) -> float:
         """Seconds after which a request to this mirror is unusually late."""
@@ -68,15 +87,42 @@ class Race:
         known = [r.latency for r in (runner, *self.runners) if r.latency.known]
         return max(_MULTIPLE * known[0].quantile(0.5), _LEAST) if known else _BLIND
 
-    def hedge(self, tried: Sequence[Runner]) -> Runner | None:
-        """Whom to send after a late request, if one has room and the budget allows. Pays for it."""
-        if self._hedges < 1.0:
+    def stalled(self, runner: Runner) -> bool:
+        """Whether a mirror answers nobody: since when it did not, and until it does again."""
+        silence = runner.silence
+        if silence.seconds(runner.now) > _SILENT * self.patience(runner):
+            silence.suspect(runner.now)
+        return silence.suspected
+
+    def hedge(self, tried: Sequence[Runner], hedging: Hedging = "some") -> Runner | None:
+        """Whom to send after a late request, if one has room and the budget allows. Pays for it, the less the more
+        eager the queries are that wait.
+
+        What was sent to a mirror that has stalled is as good as lost: to ask for it elsewhere costs nothing on top, and
+        is worth waiting for a place.
+        """
+        price = _PRICES[hedging]
+        if self.stalled(tried[0]) and price < float("inf"):
+            well = [r for r in self._second(tried) if r.fit and not self.stalled(r)]
+            if (runner := self.another(well)) is not None:
+                runner.counts.hedges += 1
+                return runner
+        if self._hedges < price:
             return None
         runner = self.another(r for r in self._second(tried) if r.room)
         if runner is not None:
-            self._hedges -= 1.0
+            self._hedges -= price
             runner.counts.hedges += 1
         return runner
+
+    def preferred(self, runners: Sequence[Runner]) -> list[Runner]:
+        """Which of these, that show the same, is asked: the first that has not stalled; with it, now and then, one that
+        has, to see whether it is well again."""
+        well = [runner for runner in runners if not self.stalled(runner)] or runners[:1]
+        trials = [runner for runner in runners if runner not in well and runner.room and _due(runner)]
+        for runner in trials[:1]:
+            self._try(runner)
+        return [well[0], *trials[:1]]
 
     def hedgeable(self, tried: Sequence[Runner]) -> bool:
         """Whether there is anybody who could be sent, now or later."""
@@ -84,7 +130,7 @@ class Race:
 
     def another(self, runners: Iterable[Runner]) -> Runner | None:
         """The most promising of these: a healthy one before a sick one, then the fastest."""
-        return min(runners, key=lambda r: (not r.fit, self._expected(r)), default=None)
+        return min(runners, key=lambda r: (not r.fit, r.silence.suspected, self._expected(r)), default=None)
 
     @property
     def down(self) -> bool:
@@ -93,6 +139,12 @@ class Race:
             runner.gate.spent is not None or (runner.breaker.proven and not runner.fit)
             for runner in self.runners
         )
+
+    def _try(self, runner: Runner) -> None:
+        """Let one request go to a mirror that has stalled; the next may some time later, the longer it has lasted."""
+        usual = min((r.latency.quantile(0.5) for r in self.runners if r.latency.known), default=_BLIND)
+        lasted = runner.now - runner.silence.since
+        runner.silence.trial_at = runner.now + max(_TRIAL * usual, _LASTED * lasted)
 
     def _second(self, tried: Sequence[Runner]) -> list[Runner]:
         """Mirrors that were not tried; where there are none, those that may be asked twice, and were not."""
@@ -110,8 +162,14 @@ class Race:
             return runner.expected
         return max(r.expected for r in self.runners)
 
-    def _sooner_full(self, runner: Runner, pending: int, best: Runner) -> bool:
+    def _sooner_full(self, runner: Runner, pending: int, best: Runner, boosts: Mapping[str, float]) -> bool:
         """Whether waiting for this mirror, which has no room now, is faster than asking the best that has."""
-        if runner.room or not runner.fit or not runner.latency.known:
+        if runner.room or not runner.fit or not runner.latency.known or self.stalled(runner):
             return False
-        return self._expected(runner) + runner.drained(pending) < self._expected(best)
+        here = (self._expected(runner) + runner.drained(pending)) / boosts.get(runner.mirror.source, 1.0)
+        return here < self._expected(best) / boosts.get(best.mirror.source, 1.0)
+
+
+def _due(runner: Runner) -> bool:
+    """Whether it is time to see if a mirror that has stalled is well again: one request at a time."""
+    return not runner.inside and runner.silence.trial_at <= runner.now

@@ -14,11 +14,13 @@ from mediator.access.desk import Desk
 from mediator.access.limits.breaker import Breaker
 from mediator.access.limits.gate import Gate
 from mediator.access.mirrors.latency import Latency
+from mediator.access.mirrors.silence import Silence
 from mediator.access.queue import Rank
 from mediator.catalog.measured import Measured, Measurements, Place
 from mediator.catalog.model import Mirror
 from mediator.errors import Overloaded, RateLimited, Refused, SourceError
 
+LEAST = 0.01  # seconds: no request is taken to be faster
 _NEWEST = 0.1  # weight of the newest attempt in the error rate
 
 
@@ -53,6 +55,7 @@ class Runner:
         self.error_rate = earlier.error_rate
         self.inside = 0  # attempts under way
         self.counts = Counts()
+        self.silence = Silence()
         self._claims: list[_Claim] = []
         self._order = count()
 
@@ -80,6 +83,11 @@ class Runner:
         """Seconds that one request is expected to take, failures included."""
         return self.latency.mean / max(0.05, 1.0 - self.error_rate)
 
+    @property
+    def seconds(self) -> float:
+        """What it is expected to take, for who compares; the least there is while nothing is known."""
+        return max(LEAST, self.expected if self.latency.known else 0.0)
+
     def free_at(self) -> float:
         if self.gate.spent is not None:
             return math.inf
@@ -100,6 +108,7 @@ class Runner:
 
     def took(self, seconds: float) -> None:
         """A reply came after so long."""
+        self.silence.heard(self.now)
         self.latency.add(seconds, self.now)
         self.measured.latency.add(seconds)
 
@@ -121,13 +130,24 @@ class Runner:
             claim.place.cancel()
             raise
 
+    def hurry(self, before: Rank, rank: Rank) -> None:
+        """Who waits with that very rank has another one from now on."""
+        mine = [claim for claim in self._claims if claim.rank is before]
+        for claim in mine:
+            claim.rank = rank
+        if mine:
+            heapq.heapify(self._claims)
+
     def waiting(self) -> int:
         return sum(not claim.place.done() for claim in self._claims)
 
     def rank(self) -> Rank | None:
         while self._claims and self._claims[0].place.done():
             heapq.heappop(self._claims)
-        return self._claims[0].rank if self._claims else None
+        if not self._claims:
+            return None
+        urgency, order, waiting = self._claims[0].rank
+        return urgency / self.seconds, order, waiting
 
     def serve(self) -> bool:
         if (spent := self.gate.spent) is not None:
@@ -151,6 +171,7 @@ class Slot:
         self._entered = runner.now
         self._number = runner.gate.width.enter()
         self._last_place = runner.gate.full
+        runner.silence.sent(self._number, self._entered)
         self._seconds = 0.0
         self._inside = True
         self._told = False
@@ -176,6 +197,7 @@ class Slot:
             self._inside = False
             self._seconds = self._runner.now - self._entered
             self._runner.gate.leave()
+            self._runner.silence.over(self._number)
             self._runner.inside -= 1
             self._runner.desk.stir()
 

@@ -31,6 +31,16 @@ class Expectation:
         fixed, per_row = self._known or self._line()
         return fixed + per_row * rows
 
+    @property
+    def fixed(self) -> float:
+        """Seconds that a visit usually takes, however few the rows."""
+        return (self._known or self._line())[0]
+
+    @property
+    def slope(self) -> float:
+        """Seconds that each row more usually takes."""
+        return (self._known or self._line())[1]
+
     def per_row(self, seconds: float, expected: float) -> float:
         """What a row costs where visits took so many seconds, and so many had been expected."""
         _, per_row = self._known or self._line()

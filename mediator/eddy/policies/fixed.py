@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
 from mediator.eddy.policies.usual import Usual
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Situation, Visit
 from mediator.flow.batch import Signature
 
 
@@ -17,7 +17,7 @@ class Fixed(Usual):
         super().__init__(kept)
         self._rank = {alias: rank for rank, alias in enumerate(order)}
 
-    def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
+    def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         return min(legal, key=self._place)
 
     def learn(self, visit: Visit) -> None:

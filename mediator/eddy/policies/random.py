@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 
-from mediator.eddy.destinations import Destination
+from mediator.eddy.destinations import Destination, Probe, Select
 from mediator.eddy.policies.usual import Usual
-from mediator.eddy.policy import Coming, Visit
+from mediator.eddy.policy import Coming, Situation, Visit
 from mediator.flow.batch import Signature
 
 
@@ -16,7 +16,7 @@ class AtRandom(Usual):
         super().__init__()
         self._random = random
 
-    def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
+    def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         return self._random.choice(legal)
 
     def learn(self, visit: Visit) -> None:
@@ -24,6 +24,14 @@ class AtRandom(Usual):
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         return int(self._random.random() < 0.2)
+
+    def survey(
+        self, signature: Signature, legal: Sequence[Destination], rows: int
+    ) -> tuple[int, Mapping[Destination, float]] | None:
+        open_to_all = [d for d in legal if isinstance(d, Probe | Select)]
+        if len(open_to_all) < 2 or self._random.random() < 0.9:
+            return None
+        return rows, {d: self._random.random() for d in open_to_all}
 
     def builds(self, coming: Coming) -> bool:
         return self._random.random() < 0.5

@@ -11,13 +11,13 @@ rule out is then never asked for, and a call costs more than any probe.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
 from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.usual import Usual
-from mediator.eddy.policy import Visit
+from mediator.eddy.policy import Situation, Visit
 from mediator.flow.batch import Signature
 
 _KEEP = 0.9  # what a visit's weight shrinks to with each later one
@@ -50,9 +50,9 @@ class Rank(Usual):
         self._anywhere: dict[Destination, _Past] = {}
         self._usual = Expectation()
 
-    def choose(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
+    def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         if signature.completing >= 0:
-            return _completion(legal)
+            return completion(legal)
         chosen = min(legal, key=lambda d: self._rank(signature, d))
         self._of(signature, chosen).tries += 1
         return chosen
@@ -69,6 +69,19 @@ class Rank(Usual):
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         return 0 if self._known(signature, destination) else _TRIAL
+
+    def why(
+        self, signature: Signature, legal: Sequence[Destination], situation: Situation
+    ) -> Mapping[Destination, Mapping[str, float]]:
+        known = {d: past for d in legal if (past := self._known(signature, d))}
+        return {
+            d: {
+                "fan-out": past.rows_out / past.rows_in,
+                "us a row": 1e6 * self._usual.per_row(past.seconds, past.expected),
+                "rank": self._rank(signature, d)[1],
+            }
+            for d, past in known.items()
+        }
 
     def _of(self, signature: Signature, destination: Destination) -> _Past:
         past = self._past.get((signature, destination))
@@ -91,7 +104,7 @@ class Rank(Usual):
         return far, (past.rows_out / past.rows_in - 1.0) / cost, 0
 
 
-def _completion(legal: Sequence[Destination]) -> Destination:
+def completion(legal: Sequence[Destination]) -> Destination:
     """Ask rather than wait: a lookup that a scan overtakes is cancelled."""
     lookups = [d for d in legal if isinstance(d, LookUp)]
     return (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from mediator.eddy.destinations import Destination
-from mediator.eddy.policy import Coming
+from mediator.eddy.policy import Coming, Situation
 from mediator.flow.batch import Signature
 
 _PIECE = 1 << 14  # rows that are worth going from SteM to SteM by themselves
@@ -20,6 +22,18 @@ class Usual:
     def sample(self, signature: Signature, destination: Destination) -> int:
         """How many rows are enough to find out; 0: it is not about finding out."""
         return 0
+
+    def survey(
+        self, signature: Signature, legal: Sequence[Destination], rows: int
+    ) -> tuple[int, Mapping[Destination, float]] | None:
+        """All rows of a signature go the same way."""
+        return None
+
+    def why(
+        self, signature: Signature, legal: Sequence[Destination], situation: Situation
+    ) -> Mapping[Destination, Mapping[str, float]]:
+        """Nothing: the choice rests on no figures."""
+        return {}
 
     def builds(self, coming: Coming) -> bool:
         """All but what arrives in large pieces of a relation far larger than all others, which would only fill the

@@ -1,0 +1,1 @@
+"""The papers' experiments: `python -m bench paper NAME [--json] [--plot [FILE]]`."""

@@ -1,0 +1,205 @@
+"""The cheapest way to the end, by what was measured (the default).
+
+Of every step from signature to signature it is learnt how many rows come of a pair of rows and what that costs. A
+choice adds up what follows from it: a batch goes where the work from there to the answer is least, for the rows that it
+may meet now. So a join that brought nothing because its other side had not arrived is not taken to be selective, one
+that pays only together with the next is found, and correlated predicates are known by what they do together.
+
+How long visits are remembered is learnt too (`ratio.py`). What is not chosen is looked at with a few rows now and then,
+for a small share of the work: what has become better there is found, and no more is lost by looking.
+
+SteMs whose rows must be looked up at a site come after those whose rows arrive by themselves: a row that the others
+rule out is then never asked for, and a call costs more than any probe. Among several the look-ahead decides, by what a
+lookup takes and how often it finds something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from mediator.eddy.constraints import Graph
+from mediator.eddy.destinations import Destination, Probe, Select
+from mediator.eddy.policies.expectation import Expectation
+from mediator.eddy.policies.lattice import Lattice, Legal, Node, Step
+from mediator.eddy.policies.outlook import Outlook
+from mediator.eddy.policies.rank import completion
+from mediator.eddy.policies.ratio import Ratio
+from mediator.eddy.policies.usual import Usual
+from mediator.eddy.policy import Situation, Visit
+from mediator.flow.batch import Signature
+
+_TRIAL = 1_024  # rows that show what a destination is like
+_PORTION = 16  # of a batch that is larger, so many of it are tried at most
+_SHARE = 0.02  # of all work that may go into looking at what was not chosen
+_GRANT = 1e-4  # seconds of looking that nobody has to earn
+_STALE = 0.05  # share of all work after which a step is looked at again
+_HOP = 6e-5  # seconds that looking takes, however few rows it is done with
+_SURVEY = 0.01  # seconds of work before which a survey cannot be afforded: it takes about one millisecond
+_AGAIN = 8  # times as many rows until there is another look at what tells them apart
+_CALM = 60  # visits to a step that brought nothing new: the more, the fewer of the next are noted
+_UNNOTED = 2e-3  # seconds of work at a step that may go by without a note
+_FEWEST = 256  # rows of a batch that may be parted
+_LESS = 0.7  # times as many matches: less than in general
+
+
+class Foresight(Usual):
+    def __init__(
+        self, graph: Graph, legal: Legal, remote: Collection[int] = (), kept: float = float("inf")
+    ) -> None:
+        """`remote` are the aliases whose rows are looked up."""
+        super().__init__(kept)
+        self._lattice = Lattice(graph, legal)
+        self._usual = Expectation()
+        self._outlook = Outlook(self._lattice, remote)
+        self._unsettled: dict[Ratio, None] = {}
+        self._trial: tuple[Signature, Destination, int] | None = None
+        self._work = self._looked = 0.0
+
+    def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
+        self._trial = None
+        if signature.completing >= 0:
+            return completion(legal)
+        node = self._begin(signature, situation)
+        rows = float(situation.rows)
+        steps = self._outlook.nearest([self._lattice.step(node, d) for d in legal])
+        local = not self._outlook.remote(steps[0])
+        untried = self._untried(steps) if local else ()
+        if len(steps) == 1:
+            chosen = steps[0]
+        elif untried:
+            chosen = min(untried, key=lambda s: s.tries)
+            self._trial = signature, chosen.destination, _TRIAL
+        else:
+            seconds = [self._outlook.through(step, rows, node.came) for step in steps]
+            chosen = steps[seconds.index(min(seconds))]
+            if local and self._outlook.fan_out(chosen) is None:
+                self._trial = signature, chosen.destination, _TRIAL
+            elif local and (looked_at := self._curious(signature, chosen, steps, rows, min(seconds))):
+                chosen = looked_at
+        chosen.tries += 1
+        return chosen.destination
+
+    def learn(self, visit: Visit) -> bool:
+        step = self._lattice.taken(visit.signature, visit.destination)
+        if step is None:
+            return False
+        if step.skips and self._trial is None:
+            step.skips -= 1  # it does as it always did, and to note it takes time too
+            return False
+        step.calm += step.calm < _CALM
+        times = step.skips = min(step.calm // 4, int(_UNNOTED / max(visit.seconds, 1e-6)))
+        rows = visit.rows_in + visit.rows_out
+        self._work += (1 + times) * visit.seconds
+        step.before.came += (1 + times) * visit.rows_in
+        step.at = self._work
+        step.cost.add(rows, visit.seconds)
+        if step.alias >= 0:
+            self._usual.add(rows, visit.seconds)
+        self._looked_at(step, visit)
+        pairs = visit.rows_in * (visit.visible if step.alias >= 0 else 1)
+        self._unsettled[step.own] = self._unsettled[step.shared] = None
+        step.shared.add(pairs, visit.rows_out)
+        new = not step.own.known
+        moved = step.own.add(pairs, visit.rows_out)
+        if moved:
+            step.calm = step.skips = 0
+            self._outlook.moved()
+        return moved or new
+
+    def _looked_at(self, step: Step, visit: Visit) -> None:
+        trial = self._trial
+        if (
+            trial is not None
+            and trial[:2] == (visit.signature, visit.destination)
+            and visit.rows_in <= trial[2]
+        ):
+            self._looked += visit.seconds + _HOP
+            self._trial = None
+
+    def sample(self, signature: Signature, destination: Destination) -> int:
+        trial = self._trial
+        return trial[2] if trial is not None and trial[:2] == (signature, destination) else 0
+
+    def survey(
+        self, signature: Signature, legal: Sequence[Destination], rows: int
+    ) -> tuple[int, Mapping[Destination, float]] | None:
+        """Worth a look where rows that match at one destination match less at the other than rows do in general: to
+        send them all the same way then finds out late."""
+        node = self._lattice.node(signature)
+        if node.came < node.survey_at or len(legal) < 2 or rows < _FEWEST or self._work < _SURVEY:
+            return None
+        near = self._outlook.nearest([self._lattice.step(node, d) for d in legal])
+        if not self._opposed(near):
+            return None
+        node.survey_at = _AGAIN * node.came
+        return min(rows, _TRIAL), {s.destination: self._outlook.row * s.cost.times for s in near}
+
+    def _opposed(self, steps: Sequence[Step]) -> bool:
+        for first in steps:
+            for second in steps:
+                then = self._lattice.steps(first.after).get(second.destination)
+                if then is None or not (then.own.known and second.own.known):
+                    continue
+                if then.own.value < _LESS * second.own.value:
+                    return True
+        return False
+
+    def why(
+        self, signature: Signature, legal: Sequence[Destination], situation: Situation
+    ) -> Mapping[Destination, Mapping[str, float]]:
+        if signature.completing >= 0:
+            return {}
+        node = self._begin(signature, situation)
+        found: dict[Destination, dict[str, float]] = {}
+        for destination in legal:
+            if isinstance(destination, Probe | Select):
+                step = self._lattice.step(node, destination)
+                fan_out = self._outlook.fan_out(step)
+                found[destination] = {} if fan_out is None else {"fan-out": fan_out}
+                found[destination] |= {
+                    "us a row": 1e6 * self._outlook.row * step.cost.times,
+                    "ms to the end": 1e3 * self._outlook.through(step, float(situation.rows), node.came),
+                }
+        return found
+
+    def _begin(self, signature: Signature, situation: Situation) -> Node:
+        """Let all that was seen count."""
+        for ratio in self._unsettled:
+            ratio.settle()
+        self._unsettled.clear()
+        self._outlook.begin(self._usual, situation)
+        return self._lattice.node(signature)
+
+    def _untried(self, steps: Sequence[Step]) -> Sequence[Step]:
+        """Steps of which nothing is known; but none that an index would have to be made for, where another is known."""
+        unknown = [s for s in steps if self._outlook.fan_out(s) is None]
+        if len(unknown) == len(steps):
+            return unknown
+        return [s for s in unknown if self._outlook.indexing(s) < self._outlook.hop]
+
+    def _curious(
+        self, signature: Signature, chosen: Step, steps: Sequence[Step], rows: float, least: float
+    ) -> Step | None:
+        """A step that was not chosen, and is worth a look; the one that has not been looked at for longest."""
+        if self._looked + _HOP > _GRANT + _SHARE * self._work:
+            return None
+        others = [
+            s
+            for s in steps
+            if s is not chosen
+            and (not s.own.known or self._work - s.at > _STALE * self._work)
+            and self._outlook.first(s, rows) < least
+        ]
+        if not others:
+            return None
+        step = min(others, key=lambda s: (s.own.known, s.at))
+        few = min(_TRIAL, int(rows) // _PORTION)
+        price = (
+            _HOP
+            + self._outlook.indexing(step)
+            + few * self._outlook.row * step.cost.times * (1.0 + (self._outlook.fan_out(step) or 0.0))
+        )
+        if few and self._looked + price <= _GRANT + _SHARE * self._work:
+            self._trial = signature, step.destination, few
+            return step
+        return None

@@ -1,0 +1,199 @@
+"""The signatures that batches of a block can come to have, and the steps from one to the next, with what was seen of
+each.
+
+Made as they are needed. A step from a signature that no batch took there is judged by what the same predicates brought
+elsewhere, as if predicates had nothing to do with each other; once it was taken, by itself: what is correlated shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mediator.eddy.constraints import Graph
+from mediator.eddy.destinations import Destination, Probe, Select
+from mediator.eddy.policies.ratio import Ratio
+from mediator.flow.batch import Signature
+
+_SURVEY = 2_000  # rows: fewer are not worth a look at what tells them apart
+
+Legal = Callable[[Signature], Sequence[Destination]]
+
+
+class Step:
+    """From one signature by way of one destination."""
+
+    __slots__ = (
+        "after", "alias", "at", "before", "calm", "cost", "destination", "own", "parent", "shared", "singles", "skips",
+        "tries",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        before: Node,
+        destination: Destination,
+        after: Node,
+        shared: Ratio,
+        singles: tuple[Ratio, ...],
+        cost: Cost,
+        parent: Step | None,
+    ) -> None:
+        self.before = before
+        self.destination = destination
+        self.alias = destination.alias if isinstance(destination, Probe) else -1
+        self.after = after
+        self.own = Ratio()  # rows found for each pair of rows, or rows that pass for each
+        self.shared = shared  # the same from wherever the same predicates lead here
+        self.singles = singles  # of each of these predicates alone
+        self.cost = cost
+        self.parent = parent  # the same step of all parts together
+        self.tries = 0
+        self.calm = 0  # visits since it last brought something new
+        self.skips = 0  # visits that need not be noted
+        self.at = 0.0  # seconds of work that had been done when it was last seen
+
+    @property
+    def share(self) -> float | None:
+        """Rows for each pair, by the best that is known; none where nothing is."""
+        if self.own.known:
+            return self.own.value
+        if self.parent is not None and self.parent.own.known:
+            return self.parent.own.value
+        if self.shared.known:
+            return self.shared.value
+        if len(self.singles) > 1 and all(r.known for r in self.singles):
+            together = 1.0
+            for ratio in self.singles:
+                together *= ratio.value
+            return together
+        return None
+
+
+class Cost:
+    """What a destination costs by some predicates, compared with what is usual for so many rows; 1 until there is
+    reason to think otherwise."""
+
+    __slots__ = ("_rows", "_seconds", "_visits", "times")
+
+    _KEEP = 0.9
+    _DOUBT = 5e-4  # seconds of work that are believed half: a few rows cost more each than many do
+
+    def __init__(self) -> None:
+        self._visits = self._rows = self._seconds = 0.0
+        self.times = 1.0
+
+    def add(self, rows: int, seconds: float) -> None:
+        """A visit by which so many rows went in and came out."""
+        self._visits = self._KEEP * self._visits + 1.0
+        self._rows = self._KEEP * self._rows + rows
+        self._seconds = self._KEEP * self._seconds + seconds
+
+    def settle(self, fixed: float, row: float) -> None:
+        """A visit usually takes so long, and each row."""
+        if self._visits:
+            usual = self._visits * fixed + self._rows * row
+            believed = self._seconds / (self._seconds + self._DOUBT)
+            self.times = 1.0 + believed * (self._seconds / usual - 1.0)
+
+
+class Node:
+    """A signature, and the steps that lead on from it. A visit of it costs `visit` seconds from here to the end, and
+    each row `each`: worked out at some choice, for about so many rows."""
+
+    __slots__ = ("came", "choice", "each", "missing", "rows", "signature", "steps", "survey_at", "visit")
+
+    def __init__(self, signature: Signature, missing: int) -> None:
+        self.signature = signature
+        self.missing = missing  # aliases that it does not span
+        self.steps: dict[Destination, Step] | None = None
+        self.choice = -1_000
+        self.rows = self.each = self.visit = 0.0
+        self.came = 0  # rows that have come by
+        self.survey_at = (
+            _SURVEY  # when so many have, it may be looked whether they should all go the same way
+        )
+
+
+class Lattice:
+    def __init__(self, graph: Graph, legal: Legal) -> None:
+        self._graph = graph
+        self._legal = legal
+        self._nodes: dict[Signature, Node] = {}
+        self._taken: dict[tuple[Signature, Destination], Step] = {}
+        self._shared: dict[tuple[int, int], Ratio] = {}
+        self._selected: dict[Destination, Ratio] = {}
+        self._costs: dict[tuple[int, Destination], Cost] = {}
+
+    def node(self, signature: Signature) -> Node:
+        node = self._nodes.get(signature)
+        if node is None:
+            missing = self._graph.size - signature.spanned.bit_count()
+            node = self._nodes[signature] = Node(signature, missing)
+        return node
+
+    def steps(self, node: Node) -> dict[Destination, Step]:
+        if node.steps is None:
+            node.steps = {}
+            for destination in self._legal(node.signature):
+                if isinstance(destination, Probe | Select):
+                    self.step(node, destination)
+        return node.steps
+
+    def step(self, node: Node, destination: Destination) -> Step:
+        """One step, also where it was not thought to be legal: which steps are may change while a query runs."""
+        steps = self.steps(node)
+        step = steps.get(destination)
+        if step is None:
+            signature = node.signature
+            ties, singles, shared = self._known(signature.spanned, destination)
+            whole = self.node(signature._replace(part=0)) if signature.part else None
+            step = steps[destination] = Step(
+                node,
+                destination,
+                self.node(_after(signature, destination)),
+                shared,
+                singles,
+                self._costs.setdefault((ties, destination), Cost()),
+                None if whole is None else self.step(whole, destination),
+            )
+        return step
+
+    def settle(self, fixed: float, row: float) -> None:
+        """What is usual is known better now."""
+        for cost in self._costs.values():
+            cost.settle(fixed, row)
+
+    def taken(self, signature: Signature, destination: Destination) -> Step | None:
+        """The step that a visit was; none where it led nowhere."""
+        step = self._taken.get((signature, destination))
+        if step is None and isinstance(destination, Probe | Select):
+            step = self._taken[signature, destination] = self.step(self.node(signature), destination)
+        return step
+
+    def _known(self, spanned: int, destination: Destination) -> tuple[int, tuple[Ratio, ...], Ratio]:
+        """Which predicates are tested on the way, as a bit mask; what is known of each alone, and of all together."""
+        if not isinstance(destination, Probe):
+            return 0, (), self._selected.setdefault(destination, Ratio())
+        bit, found, all_ends = 1 << destination.alias, 0, 0
+        singles = []
+        for number, (mask, pairwise) in enumerate(zip(self._graph.ties, self._graph.pairwise, strict=True)):
+            if mask & bit and mask & spanned and (pairwise or not mask & ~(spanned | bit)):
+                ends = mask & (spanned | bit)
+                singles.append(self._ratio(1 << number, ends))
+                found |= 1 << number
+                all_ends |= ends
+        return found, tuple(singles), self._ratio(found, all_ends)
+
+    def _ratio(self, ties: int, ends: int) -> Ratio:
+        """Of these predicates between these aliases. Of how many pairs they are true does not depend on which alias it
+        is that probes the other."""
+        ratio = self._shared.get((ties, ends))
+        if ratio is None:
+            ratio = self._shared[ties, ends] = Ratio()
+        return ratio
+
+
+def _after(signature: Signature, destination: Destination) -> Signature:
+    if isinstance(destination, Select):
+        return signature._replace(passed=signature.passed | 1 << destination.predicate)
+    assert isinstance(destination, Probe)
+    return signature._replace(spanned=signature.spanned | 1 << destination.alias)

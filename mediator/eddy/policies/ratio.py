@@ -1,0 +1,60 @@
+"""How much of one thing comes of another, remembered over a long, a short and a very short time.
+
+Which memory is believed is not a matter of settings: each foretells what comes next, and the one that has been least
+wrong of late is asked. Where nothing changes that is the long one, which noise moves least; where something has just
+changed it is the shortest.
+"""
+
+from __future__ import annotations
+
+_KEEP = (1.0, 0.7, 0.15)  # what earlier visits weigh when the next has come
+_LATE = 0.7  # what an earlier error weighs
+_SURPRISE = 0.4  # share by which what comes may differ from what was foretold
+_ALIKE = 1e-3  # errors that are no more apart are alike
+_LEAST = 0.5  # what nothing is taken for: less than one would have been seen as none
+
+
+class Ratio:
+    """`out` for each `of`: rows found for each pair, say, or seconds for each that were expected."""
+
+    __slots__ = ("_errors", "_of", "_out", "_pending_of", "_pending_out", "known", "seen", "value")
+
+    def __init__(self) -> None:
+        self._of = [0.0, 0.0, 0.0]
+        self._out = [0.0, 0.0, 0.0]
+        self._errors = [0.0, 0.0, 0.0]
+        self._pending_of = self._pending_out = 0.0
+        self.known = False
+        self.value = 0.0
+        self.seen = 0.0  # of `out`, in the memory that is believed
+
+    def add(self, of: float, out: float) -> bool:
+        """So much was seen; it counts when next settled. Whether that is far from what was foretold."""
+        self._pending_of += of
+        self._pending_out += out
+        foretold = of * self.value
+        return self.known and abs(out - foretold) > _SURPRISE * (out + foretold) + 30.0
+
+    def settle(self) -> None:
+        """Take in what was seen since last time, all of it as one visit."""
+        of, out = self._pending_of, self._pending_out
+        if of <= 0.0:
+            return
+        self._pending_of = self._pending_out = 0.0
+        ofs, outs, errors = self._of, self._out, self._errors
+        for n, keep in enumerate(_KEEP):
+            if self.known:
+                foretold = of * max(outs[n], _LEAST) / ofs[n]
+                error = (out - foretold) / (out + foretold + 1.0)
+                errors[n] = _LATE * errors[n] + error * error
+            ofs[n] = keep * ofs[n] + of
+            outs[n] = keep * outs[n] + out
+        self.known = True
+        best = (
+            2  # of those that were as wrong as each other the shortest: what all were wrong about has changed
+        )
+        for n in (1, 0):
+            if errors[n] < errors[best] - _ALIKE:
+                best = n
+        self.value = max(outs[best], _LEAST) / ofs[best]
+        self.seen = outs[best]

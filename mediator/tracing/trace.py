@@ -1,0 +1,160 @@
+"""One query's trace: a header, then a line for whatever happened, and a last line that says how it ended.
+
+    {"trace": 1, "sql": ..., "policy": ..., "seed": ..., "settings": ..., "blocks": {NAME: {"aliases": ..., ...}}}
+    {"at": S, "block": NAME, "verb": "choose", "told": [...], "said": ...}     what a policy was asked or told
+    {"at": S, "decision": {...}}                                               with its reason
+    {"at": S, "ask": N, "relation": ..., "method": ..., "bind_fields": [...], "bindings": COUNT}
+    {"at": S, "arrived": N, "rows": COUNT}
+    {"at": S, "ended": N, "how": "answered" | "failed" | "cancelled", "bindings": COUNT, "cause": KIND}
+    {"at": S, "over": "complete" | "partial", "why": ..., "rows": COUNT, "lines": COUNT}
+
+Seconds are counted from the query's start.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+from mediator.assembly import Settings
+from mediator.binding.model import Verdict
+from mediator.clock import Clock
+from mediator.eddy.decisions import Decision, Watch
+from mediator.eddy.policy import Policy
+from mediator.flow.events import Arrived, Ask, Cancel, Event, Failed
+from mediator.output.report import Report
+from mediator.query.model import BlockStage, Query
+from mediator.tracing.ground import of_block, of_settings
+from mediator.tracing.recording import recorded
+from mediator.tracing.terms import Json
+from mediator.tracing.writing import Writer
+
+VERSION = 1
+
+Tell = Callable[[Decision], None]
+
+
+class Trace:
+    """Where it is kept, and of which query. `clean` takes secrets out of a text."""
+
+    def __init__(
+        self,
+        path: Path,
+        query: Query,
+        verdicts: Mapping[str, Verdict],
+        settings: Settings,
+        clean: Callable[[str], str],
+    ) -> None:
+        self.path = path
+        self._header = header_of(query, verdicts, settings)
+        self._clean = clean
+        self._lines = 0
+        self._rows = 0
+        self._lock = threading.Lock()
+        self._writer: Writer | None = None
+
+    def open(self, clock: Clock) -> None:
+        """Raises `MediatorError` where the file cannot be written."""
+        self._writer = Writer(self.path)
+        self._clock, self._began = clock, clock()
+        self._put(self._header, clean=True)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the query is to rest until `caught_up`."""
+        return self._writer is not None and self._writer.behind
+
+    def caught_up(self) -> None:
+        """Wait for the disk."""
+        if self._writer is not None:
+            self._writer.caught_up()
+
+    @property
+    def error(self) -> str:
+        """Why it is not whole; nothing where it is."""
+        said = self._writer.error if self._writer is not None else ""
+        return f"the trace {self.path} is not whole: {said}" if said else ""
+
+    def recorded(self, block: str, policy: Policy) -> Policy:
+        """The policy, with a note of all that it is told."""
+        return recorded(policy, partial(self._noted, block))
+
+    def decided(self, decision: Decision) -> None:
+        self._note({"decision": decision.to_dict()}, clean=True)
+
+    def asked(self, command: Ask | Cancel) -> None:
+        if isinstance(command, Cancel):
+            count = len(command.bindings) or None  # none: all that is left of it
+            self._note({"ended": command.ask, "how": "cancelled", "bindings": count})
+            return
+        said = {"ask": command.number, "relation": command.relation, "method": command.method}
+        self._note({**said, "bind_fields": list(command.bind_set), "bindings": len(command.bindings)})
+
+    def happened(self, event: Event) -> None:
+        match event:
+            case Arrived():
+                self._note({"arrived": event.ask, "rows": event.landing.rows.num_rows})
+            case Failed():
+                count = len(event.bindings)
+                self._note(
+                    {"ended": event.ask, "how": "failed", "bindings": count, "cause": event.cause.kind}
+                )
+            case _:
+                self._note({"ended": event.ask, "how": "answered", "bindings": len(event.bindings)})
+
+    def answered(self, rows: int) -> None:
+        self._rows += rows
+
+    def close(self, report: Report) -> None:
+        """The last line, and all that waited is in the file."""
+        if self._writer is None:
+            return
+        how = "complete" if report.complete else "partial"
+        last = {"over": how, "why": report.stopped, "rows": self._rows, "lines": self._lines + 1}
+        self._note(last, clean=True)
+        self._writer.close()
+
+    def _noted(self, block: str, verb: str, told: Json, said: Json, lost: str) -> None:
+        line = {"block": block, "verb": verb}
+        self._note({**line, "lost": lost} if lost else {**line, "told": told, "said": said})
+
+    def _note(self, line: Mapping[str, Json], clean: bool = False) -> None:
+        if self._writer is not None:
+            self._put({"at": round(self._clock() - self._began, 6), **line}, clean)
+
+    def _put(self, line: Mapping[str, Json], clean: bool = False) -> None:
+        assert self._writer is not None
+        text = json.dumps(line, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+        data = (self._clean(text) if clean else text).encode("utf-8", "backslashreplace") + b"\n"
+        with self._lock:
+            self._lines += 1
+            self._writer.put(data)
+
+
+def watched(block: str, trace: Trace | None, tell: Tell | None) -> Watch | None:
+    """Who looks on at a block: a trace, somebody who is told, both or nobody."""
+    if trace is None:
+        return None if tell is None else Watch(block, tell)
+
+    def decided(decision: Decision) -> None:
+        trace.decided(decision)
+        if tell is not None:
+            tell(decision)
+
+    return Watch(block, decided, partial(trace.recorded, block))
+
+
+def header_of(query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> dict[str, Json]:
+    """The first line."""
+    blocks = [stage for stage in query.stages if isinstance(stage, BlockStage)]
+    return {
+        "trace": VERSION,
+        "sql": query.sql,
+        "policy": settings.policy,
+        "seed": settings.seed,
+        "settings": of_settings(settings),
+        "blocks": {stage.name: of_block(stage.block, verdicts[stage.name]) for stage in blocks},
+    }

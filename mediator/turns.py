@@ -1,0 +1,86 @@
+"""Queries over shared SteMs take turns, one at a time, and what comes for any of them is taken in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol
+
+from mediator.errors import MediatorError
+from mediator.state.memory import SPARE, WAIT
+
+
+class Turning(Protocol):
+    """A query that turns."""
+
+    async def stopped(self, why: str) -> None:
+        """Stop it, and wait until it turns no more."""
+        ...
+
+
+class Turns:
+    """Queries over shared SteMs turn one at a time: `async with turns` is a turn.
+
+    What comes for any of them goes to its eddy before anybody turns again. So a lookup that has been answered
+    is stored when another query looks for it, however long the one that asked for it rests.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._due: deque[Callable[[], object]] = deque()
+        self._queries: dict[Turning, None] = {}
+        self._closed = False
+        self._tidying: asyncio.TimerHandle | None = None
+
+    def join(self, query: Turning) -> None:
+        """Another query will turn, until it leaves."""
+        if self._closed:
+            raise MediatorError("The mediator has been closed: no query can be started")
+        self._queries[query] = None
+
+    def leave(self, query: Turning) -> None:
+        self._queries.pop(query, None)
+        self._tidy_later()
+
+    async def close(self, why: str) -> None:
+        """Stop all queries, and wait until none turns any more."""
+        self._closed = True
+        for query in tuple(self._queries):
+            await query.stopped(why)
+        if self._tidying is not None:
+            self._tidying.cancel()
+        SPARE.release(wait=0.0)
+
+    async def __aenter__(self) -> None:
+        await self._lock.acquire()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.catch_up()
+        finally:
+            self._lock.release()
+
+    def between(self, step: Callable[[], object]) -> None:
+        """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
+        self._due.append(step)
+        if not self._lock.locked():
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Do what is due. For whoever turns, between two steps."""
+        while self._due:
+            self._due.popleft()()
+
+    def _tidy_later(self) -> None:
+        """The memory that queries have left goes back to the system when no other has used it for a while."""
+        if self._tidying is None and SPARE.size and not self._closed:
+            self._tidying = asyncio.get_running_loop().call_later(WAIT, self._tidy)
+
+    def _tidy(self) -> None:
+        self._tidying = None
+        SPARE.release()
+        self._tidy_later()

@@ -1,0 +1,220 @@
+"""The default policy looks ahead, tells what has not arrived from what does not match, and looks around on a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from mediator.binding.verdict import verdict
+from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.eddy.constraints import Graph, legal
+from mediator.eddy.destinations import Destination, LookUp, Park, Probe
+from mediator.eddy.policies.foresight import Foresight
+from mediator.eddy.policy import Situation, Visit
+from mediator.flow.batch import Signature
+from mediator.query.model import BlockStage
+from mediator.query.understand import understand
+
+ROWS = 10_000
+R, S, T, U = (Probe(alias) for alias in range(4))
+
+
+@dataclass
+class Stage:
+    """A block's policy, fed with visits."""
+
+    policy: Foresight
+    rules: partial[tuple[Destination, ...]]
+    size: int
+
+    def sees(
+        self, spanned: int, where: Probe, fan_out: float, seconds: float = 1e-3, rows: int = ROWS
+    ) -> bool:
+        visit = Visit(Signature(spanned), where, rows, round(rows * fan_out), seconds, ROWS)
+        return bool(self.policy.learn(visit))
+
+    def chooses(self, spanned: int, **said: object) -> Destination:
+        """Where a batch goes in the end, whatever is looked at before."""
+        situation = Situation(ROWS, (ROWS,) * self.size)
+        for name, value in said.items():
+            object.__setattr__(situation, name, value)
+        signature = Signature(spanned)
+        for _ in range(20):
+            where = self.policy.choose(signature, self.rules(signature), situation)
+            if not self.policy.sample(signature, where):
+                return where
+            self.policy.learn(Visit(signature, where, 100, 10, 1e-5, ROWS))
+        raise AssertionError("it never stops looking around")
+
+
+def stage(where: str, names: str = "rstu", remote: Sequence[str] = ()) -> Stage:
+    mirror = Mirror("site", "")
+    scan = AccessMethod("scan", "scan", (mirror,), None)
+    index = AccessMethod("index", "index", (mirror,), None, required=("x",))
+    fields = tuple(Field(n, pa.int64()) for n in ("x", "y", "z"))
+    relations = {n: Relation(n, fields, (index if n in remote else scan,)) for n in names}
+    sql = f"SELECT {names[0]}.x FROM {', '.join(names)} WHERE {where}"
+    (only,) = understand(sql, Catalog(relations, {"site": Source("site")})).stages
+    assert isinstance(only, BlockStage)
+    found = verdict(only.block)
+    graph = Graph.of(only.block)
+    rules = partial(legal, graph=graph, providers=found.providers, chosen=found.chosen)
+    far = [p.alias for p in found.chosen if p.depends]
+    return Stage(Foresight(graph, rules, far), rules, len(names))
+
+
+STAR = "r.x = s.x AND r.y = t.y AND r.z = u.z"
+PATH = "r.x = s.x AND s.y = t.y AND t.z = u.z"
+
+
+def test_what_thins_out_most_comes_first() -> None:
+    star = stage(STAR)
+    for where, fan_out in ((S, 0.9), (T, 0.1), (U, 0.5)):
+        star.sees(0b0001, where, fan_out)
+    assert star.chooses(0b0001) == T
+
+
+def test_a_costly_one_comes_later_though_it_thins_out_more() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for _ in range(3):
+        star.sees(0b001, S, 0.5, seconds=1e-3)
+        star.chooses(0b001)
+        star.sees(0b001, T, 0.1, seconds=1e-1)
+    assert star.chooses(0b001) == S
+
+
+def test_a_join_that_multiplies_is_taken_first_where_the_next_undoes_it() -> None:
+    """From S: R halves; T doubles, and nothing of that finds a U."""
+    path = stage(PATH)
+    for _ in range(3):
+        path.sees(0b0010, R, 0.8)
+        path.sees(0b0010, T, 2.0)
+        path.sees(0b0110, U, 0.0001)
+        path.sees(0b0110, R, 0.8)
+        path.sees(0b0011, T, 2.0)
+        path.sees(0b0111, U, 0.0001)
+    assert path.chooses(0b0010) == T
+
+
+def test_correlated_joins_are_known_by_what_they_do_together() -> None:
+    """S and T each keep half. What S keeps T keeps too, what U keeps T throws away."""
+    star = stage(STAR)
+    for _ in range(3):
+        for where in (S, T, U):
+            star.sees(0b0001, where, 0.5)
+        star.sees(0b0011, T, 1.0)
+        star.sees(0b0011, U, 0.5)
+        star.sees(0b1001, T, 0.001)
+        star.sees(0b1001, S, 0.5)
+        star.sees(0b0101, U, 0.001)
+        star.sees(0b0101, S, 1.0)
+    assert star.chooses(0b0001) in (T, U)
+    assert star.chooses(0b1001) == T
+
+
+def test_what_has_not_arrived_is_no_judgement() -> None:
+    """Where S had ten rows, a probe found nothing. Now that it has all, its matches are as many as from elsewhere."""
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    star.policy.learn(Visit(Signature(0b001), S, 1_000, 0, 1e-4, 10))
+    for _ in range(3):
+        star.sees(0b010, R, 5.0)  # the same predicate, from the other side
+        star.sees(0b001, T, 0.5)
+    star.policy.learn(Visit(Signature(0b001), S, 1_000, 50, 1e-4, 100))
+    assert star.chooses(0b001) == T
+
+
+def test_rows_meet_nobody_where_nothing_has_come() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for _ in range(3):
+        star.sees(0b001, S, 5.0)
+        star.sees(0b001, T, 0.5)
+    assert star.chooses(0b001) == T
+    assert star.chooses(0b001, seen=(ROWS, 0, ROWS)) == S, "what S has to come will find these rows"
+
+
+def test_what_is_known_from_one_side_counts_for_the_other() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    star.sees(0b010, R, 0.01)
+    star.sees(0b100, R, 3.0)
+    assert star.chooses(0b001) == S
+
+
+def test_a_change_is_noticed_and_followed() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for _ in range(30):
+        star.sees(0b001, S, 0.1)
+        star.sees(0b001, T, 0.5)
+    assert star.chooses(0b001) == S
+    surprises = [star.sees(0b001, S, 4.0) for _ in range(8)]
+    assert any(surprises[:4]), "a visit so unlike the others is reason to choose again"
+    assert star.chooses(0b001) == T
+
+
+def test_an_index_that_would_have_to_be_made_is_reckoned_in() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for _ in range(3):
+        star.sees(0b010, R, 0.40)
+        star.sees(0b001, T, 0.45)
+    assert star.chooses(0b001, behind=(0, 0, 0)) == S
+    assert star.chooses(0b001, behind=(0, 50_000_000, 0)) == T
+
+
+def test_looking_around_stays_within_its_budget() -> None:
+    star = stage(STAR)
+    for where, fan_out in ((S, 0.1), (T, 0.5), (U, 0.5)):
+        star.sees(0b0001, where, fan_out)
+    signature, situation = Signature(0b0001), Situation(ROWS, (ROWS,) * 4)
+    worked = looked = 0.0
+    for _ in range(400):
+        where = star.policy.choose(signature, (S, T, U), situation)
+        rows = star.policy.sample(signature, where)
+        seconds = 1e-3 if not rows else 1e-4
+        worked, looked = worked + seconds, looked + (seconds if rows else 0.0)
+        fan_out = 0.1 if where == S else 0.5
+        star.policy.learn(
+            Visit(signature, where, rows or ROWS, round((rows or ROWS) * fan_out), seconds, ROWS)
+        )
+    assert looked > 0.0, "what was not chosen is looked at now and then"
+    assert looked < 0.05 * worked
+
+
+def test_among_sites_the_one_whose_answers_take_less_time_and_find_less_is_asked_first() -> None:
+    two = stage("r.x = s.x AND r.x = t.x", "rst", remote=("s", "t"))
+    fast, slow = 0.001, 0.100
+    assert two.chooses(0b001, waits=(0.0, slow, fast), finds=(1.0, 0.5, 0.5)) == T
+    assert two.chooses(0b001, waits=(0.0, fast, slow), finds=(1.0, 0.5, 0.5)) == S
+    assert two.chooses(0b001, waits=(0.0, fast, fast), finds=(1.0, 0.9, 0.1)) == T
+
+
+def test_rows_that_are_there_come_before_those_that_must_be_looked_up() -> None:
+    mixed = stage("r.x = s.x AND r.x = t.x", "rst", remote=("t",))
+    mixed.sees(0b001, S, 5.0)
+    assert mixed.chooses(0b001, waits=(0.0, 0.0, 0.001), finds=(1.0, 1.0, 0.0)) == S
+
+
+@pytest.mark.parametrize("size", [12, 20])
+def test_many_tables_do_not_take_for_ever(size: int) -> None:
+    names = "abcdefghijklmnopqrst"[:size]
+    star = stage(" AND ".join(f"a.x = {n}.x" for n in names[1:]), names)
+    chosen = star.chooses(1)
+    assert isinstance(chosen, Probe)
+
+
+def test_what_bounced_is_asked_for_rather_than_left_to_wait() -> None:
+    star = stage(STAR)
+    bounced = Signature(0b0001, completing=1)
+    chosen = star.policy.choose(bounced, (Park(1), LookUp(1, 1), LookUp(1, 0)), Situation(10, (1,) * 4))
+    assert chosen == LookUp(1, 0)
+
+
+def test_the_figures_behind_a_choice_can_be_had() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    star.sees(0b001, S, 0.1)
+    figures = star.policy.why(Signature(0b001), (S, T), Situation(ROWS, (ROWS,) * 3))
+    assert figures[S]["fan-out"] == pytest.approx(0.1)
+    assert figures[S]["ms to the end"] > 0.0
+    assert "fan-out" not in figures[T], "of what nobody has tried nothing is said"
