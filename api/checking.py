@@ -151,7 +151,7 @@ async def _examined(
     redaction: Redaction | None = None,
 ) -> tuple[list[Finding], Asker]:
     """Ctrl-C ends the asking; what was found until then is told."""
-    from api.running import interrupting
+    from api.interrupting import interrupting
     from mediator.access.web.redaction import Redaction
     from wrappers.conformance import Asker, findings_of
 

@@ -125,7 +125,7 @@ def replay(
 async def _recorded(
     catalog: Catalog, queries: Sequence[str], relations: Sequence[str], most_requests: int
 ) -> tuple[Recording, bool]:
-    from api.running import interrupting
+    from api.interrupting import interrupting
     from mediator.access import HttpTransport
     from mediator.answering import Mediator
     from wrappers.cassettes import Recording

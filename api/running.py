@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from api.exits import INTERRUPTED
+from api.interrupting import interrupting
 from api.output import Receiver
 from api.partials import Records
 from api.progress import Progress, Standing
@@ -206,21 +206,3 @@ class _Look:
             self.seen = None
         took = loop.time() - began
         self._next = now + max(_LOOK, took * _LOOK_SHARE)
-
-
-@contextmanager
-def interrupting(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C, and the polite `kill`, end the run with what it has found."""
-    loop = asyncio.get_running_loop()
-    try:
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(sign, interrupt)
-    except (NotImplementedError, RuntimeError, ValueError):
-        # Not the main thread, or not Unix: Ctrl-C then ends the run as it ends any program.
-        yield
-        return
-    try:
-        yield
-    finally:
-        for sign in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(sign)

@@ -230,7 +230,7 @@ def _method(relation: Relation, name: str, given: dict[str, object]) -> AccessMe
 
 async def _tried(lookup: _Lookup, take: Take, most: int, console: Console) -> _Came:
     """Through the access layer, as a query would: with its pace, its retries and its mirrors."""
-    from api.running import interrupting
+    from api.interrupting import interrupting
     from mediator.access import Access, HttpTransport
     from mediator.flow.events import Arrived, Ask, Failed
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from api.cells import harmless
 from api.exits import COMPLETE, INTERRUPTED, PARTIAL
-from api.running import interrupting
+from api.interrupting import interrupting
 from api.terminal import stdout
 from mediator.answering import Mediator
 from mediator.catalog.model import Catalog

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import os
 import pty
@@ -12,8 +14,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import pyarrow.csv as csv
 import pytest
 
+from api.interrupting import interrupting
 from fixtures import Behaviour, Fault, Web, book_trade
 from tests.cli.kit import PATIENCE, at, finished, started
 
@@ -46,6 +50,24 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         for stream in (process.stdout, process.stderr):
             assert stream is not None
             stream.close()
+
+
+class _Interrupted(io.BytesIO):
+    """A file, in the middle of whose reading Ctrl-C is pressed."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        if not data:
+            signal.raise_signal(signal.SIGINT)
+        return data
+
+
+async def test_an_interrupt_while_arrow_reads_spoils_no_page_and_is_told() -> None:
+    told = asyncio.Event()
+    with interrupting(told.set):
+        page = csv.read_csv(_Interrupted(b"isbn\n9780000000001\n"))
+        await asyncio.wait_for(told.wait(), PATIENCE)
+    assert page.num_rows == 1
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
