@@ -8,6 +8,7 @@ answer may depend on, and no row is owed a lookup.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -176,7 +177,7 @@ class Eddy:
 
     def _step(self, batch: Batch) -> tuple[Batch, Destination] | None:
         if batch.cut >= 0:
-            return batch, Probe(batch.cut)
+            return self._resumed(batch), Probe(batch.cut)
         if batch.favour.weight > 1.0 and batch.signature.completing >= 0:
             return batch, self._at_once(batch.signature)
         while True:
@@ -185,10 +186,24 @@ class Eddy:
             if isinstance(where, Probe):
                 batch = self.unbuilt.arriving(batch, where.alias)
                 empty = not batch.seen[where.alias]  # nothing can be learnt there yet
-            if not sample or empty or len(batch) <= 2 * sample:
+            known = not sample or empty
+            if not known and isinstance(where, Probe) and (seen := self._probing.glance(batch, where)):
+                self._router.learn(seen)
+                continue
+            if known or len(batch) <= 2 * sample:
                 going = self._cut(batch, where)
                 return None if going is None else (going, where)
             self._look(batch.take(np.arange(0, len(batch), len(batch) // sample)), where)
+
+    def _resumed(self, batch: Batch) -> Batch:
+        """Of a batch that found too much to go on at once, so much as goes on there. If that was a surprise it is the
+        row that was in the middle of it alone, and the others are routed anew."""
+        signature = batch.signature
+        if batch.own is not None or len(batch) < 2 or not self._router.due(signature):
+            return batch
+        self._router.flows.recalled(signature, Probe(batch.cut), len(batch) - 1)
+        self._floating.push(batch.take(slice(1, None)))
+        return replace(batch.take(slice(0, 1)), cut=batch.cut, taken=batch.taken)
 
     def _at_once(self, signature: Signature) -> Destination:
         """Where rows go that bounced and that the user prefers: they are looked up, also where a scan would bring their
@@ -210,7 +225,7 @@ class Eddy:
         """What would come of going there, for the policy alone: to go on with a few rows apart from the others costs
         more than to find their matches again."""
         if isinstance(where, Probe):
-            met, seconds = self._probing.one(sample, where)
+            met, seconds = self._probing.one(sample, where, 16 * len(sample))
             out = 0 if met.wider is None else len(met.wider)
             visit = Visit(sample.signature, where, max(1, met.done), out, seconds, sample.seen[where.alias])
         elif isinstance(where, Select):

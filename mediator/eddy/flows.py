@@ -49,6 +49,10 @@ class Flows:
         flow.batches += 1
         flow.rows += rows
 
+    def recalled(self, signature: Signature, destination: Destination, rows: int) -> None:
+        """So many rows of a batch that was sent there go elsewhere after all."""
+        self._flow(signature, destination).rows -= rows
+
     def learn(self, visit: Visit) -> None:
         flow = self._flow(visit.signature, visit.destination)
         flow.visits += 1

@@ -12,7 +12,11 @@ from mediator.flow.batch import Signature
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """What one batch's stay at a destination came to."""
+    """What one batch's stay at a destination came to.
+
+    `compared` says that nobody went: so many keys were compared with so many others, which tells how many rows come of
+    a pair of rows and nothing of what they cost.
+    """
 
     signature: Signature
     destination: Destination
@@ -20,6 +24,7 @@ class Visit:
     rows_out: int
     seconds: float
     visible: int = 0  # rows that a probe could meet
+    compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

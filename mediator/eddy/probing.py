@@ -7,10 +7,14 @@ from functools import partial
 
 from mediator.clock import Clock
 from mediator.eddy.destinations import Probe
+from mediator.eddy.glancing import glance
 from mediator.eddy.joining import Join, Met, meet, prepare, rejoined
+from mediator.eddy.policy import Visit
 from mediator.eddy.run import Run
 from mediator.flow.batch import Batch
 from mediator.state.hands import Hands
+
+_BEHIND = 2_048  # rows that an index has yet to take in: fewer are taken in as soon as any are compared
 
 Probed = tuple[
     Batch, Probe, list[tuple[Batch, Met]], float
@@ -37,11 +41,23 @@ class Probing:
         fields = self.join(spanned, alias).fields
         return self._run.view(alias).stem.behind(fields) if fields else 0
 
-    def one(self, batch: Batch, where: Probe) -> tuple[Met, float]:
+    def one(self, batch: Batch, where: Probe, room: int | None = None) -> tuple[Met, float]:
         """What the batch finds, and how many seconds of work that was."""
         join = self.join(batch.signature.spanned, where.alias)
         prepare(self._run, join, batch)
-        return self._timed(join, batch)
+        return self._timed(join, batch, room)
+
+    def glance(self, batch: Batch, where: Probe) -> Visit | None:
+        """What it would find, by comparing some keys; where an index would have to be made to find out more."""
+        join = self.join(batch.signature.spanned, where.alias)
+        if self.behind(batch.signature.spanned, where.alias) < _BEHIND:
+            return None
+        began = self._effort()
+        found = glance(self._run, join, batch)
+        if found is None:
+            return None
+        seconds = self._effort() - began
+        return Visit(batch.signature, where, found.rows, found.pairs, seconds, found.met, compared=True)
 
     def all(self, steps: Sequence[tuple[Batch, Probe]]) -> Iterator[Probed]:
         """Each batch in parts that are worth a hand each."""
@@ -58,6 +74,6 @@ class Probing:
             met = rejoined(batch, parts, [met for met, _ in timed])
             yield batch, where, met, sum(seconds for _, seconds in timed)
 
-    def _timed(self, join: Join, batch: Batch) -> tuple[Met, float]:
+    def _timed(self, join: Join, batch: Batch, room: int | None = None) -> tuple[Met, float]:
         began = self._effort()
-        return meet(self._run, join, batch, self._room), self._effort() - began
+        return meet(self._run, join, batch, self._room if room is None else room), self._effort() - began

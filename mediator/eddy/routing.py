@@ -94,7 +94,8 @@ class Router:
 
     def learn(self, visit: Visit) -> None:
         """Take it into account, and choose again soon if it was not what was expected."""
-        self.flows.learn(visit)
+        if not visit.compared:
+            self.flows.learn(visit)
         if self._policy.learn(visit) and (route := self._routes.get(visit.signature)) is not None:
             route.left = 0
 

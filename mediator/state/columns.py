@@ -36,6 +36,10 @@ class Keyed(Protocol):
 
     def codes(self) -> Codes: ...
 
+    def codes_of(self, rows: Ids) -> Codes:
+        """Of these rows alone, where nobody may ever want the others'."""
+        ...
+
     def settle(self, alone: bool) -> None:
         """Do now what a probe with this column's values, `alone` or beside others', would do first."""
         ...
@@ -121,6 +125,14 @@ class FixedColumn:
             self._codes.extend(codes)
         return self._codes.used
 
+    def codes_of(self, rows: Ids) -> Codes:
+        values = self._values.used[rows]
+        if values.dtype.kind != "f":
+            return values.astype(np.int64)
+        codes = np.empty(len(values), np.int64)
+        code_kernels.float_codes(values.astype(np.float64), codes)
+        return codes
+
     def settle(self, alone: bool) -> None:
         self.codes()
 
@@ -185,6 +197,13 @@ class TextColumn:
             text_kernels.hash_words(self.words.data, self.heap.data, start, stop, fresh)
             self._codes.extend(fresh)
         return self._codes.used
+
+    def codes_of(self, rows: Ids) -> Codes:
+        words, offsets = np.empty(2 * len(rows), np.int64), np.empty(len(rows) + 1, np.int64)
+        text_kernels.gather_words(self.words.data, rows, words, offsets)
+        codes = np.empty(len(rows), np.int64)
+        text_kernels.hash_words(words, self.heap.data, 0, len(rows), codes)
+        return codes
 
     def settle(self, alone: bool) -> None:
         if not alone:  # a single string is compared itself

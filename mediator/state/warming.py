@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mediator.state.index import Index, Visible
+from mediator.state.kernels.codes import count_pairs
 from mediator.state.keys import Keys, Part, keys_of
 from mediator.state.rowstore import RowStore
 from mediator.state.sorted import SortedRuns
@@ -65,6 +66,8 @@ def _run_all(store: RowStore, ids: Ids) -> None:
     for rows in (range(store.n), ids):
         for name in _COLUMNS:
             store.gather(name, rows)
+            keyed = store.column(name).keyed()
+            count_pairs(keyed.codes_of(ids), keyed.codes(), np.empty(64, np.int64), np.zeros(64, np.int32))
         for fields in _KEYS:
             _probe(store, fields, keys_of([Part(store.column(f).keyed(), rows) for f in fields]))
     bounds = [("<=", np.array([1, 2], np.int64))]

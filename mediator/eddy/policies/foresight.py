@@ -28,7 +28,7 @@ from mediator.eddy.policies.usual import Usual
 from mediator.eddy.policy import Situation, Visit
 from mediator.flow.batch import Signature
 
-_TRIAL = 1_024  # rows that show what a destination is like
+_TRIAL = 256  # rows that show what a destination is like
 _PORTION = 16  # of a batch that is larger, so many of it are tried at most
 _SHARE = 0.02  # of all work that may go into looking at what was not chosen
 _GRANT = 1e-4  # seconds of looking that nobody has to earn
@@ -83,6 +83,8 @@ class Foresight(Usual):
         step = self._lattice.taken(visit.signature, visit.destination)
         if step is None:
             return False
+        if visit.compared:
+            return self._compared(step, visit)
         if step.skips and self._trial is None:
             step.skips -= 1  # it does as it always did, and to note it takes time too
             return False
@@ -105,6 +107,13 @@ class Foresight(Usual):
             step.calm = step.skips = 0
             self._outlook.moved()
         return moved or new
+
+    def _compared(self, step: Step, visit: Visit) -> bool:
+        self._looked += visit.seconds
+        self._trial = None
+        self._unsettled[step.shared] = None
+        step.shared.add(visit.rows_in * visit.visible, visit.rows_out)
+        return False
 
     def _looked_at(self, step: Step, visit: Visit) -> None:
         trial = self._trial
@@ -175,7 +184,7 @@ class Foresight(Usual):
         unknown = [s for s in steps if self._outlook.fan_out(s) is None]
         if len(unknown) == len(steps):
             return unknown
-        return [s for s in unknown if self._outlook.indexing(s) < self._outlook.hop]
+        return [s for s in unknown if len(s.singles) < 2 or self._outlook.indexing(s) < self._outlook.hop]
 
     def _curious(
         self, signature: Signature, chosen: Step, steps: Sequence[Step], rows: float, least: float

@@ -50,6 +50,26 @@ def gather(values: NDArray[np.generic], rows: Ids, out: NDArray[np.generic]) -> 
 
 
 @njit(nogil=True, cache=True)
+def count_pairs(left: Codes, right: Codes, slots: Codes, counts: Codes) -> int:
+    """How many pairs of one of each are equal. `slots` are a power of two and more than twice as many as `right`, and
+    `counts` as many zeros."""
+    last = np.uint64(len(slots) - 1)
+    for i in range(len(right)):
+        at = mixed(np.uint64(right[i])) & last
+        while counts[at] and slots[at] != right[i]:
+            at = (at + np.uint64(1)) & last
+        slots[at] = right[i]
+        counts[at] += 1
+    found = 0
+    for i in range(len(left)):
+        at = mixed(np.uint64(left[i])) & last
+        while counts[at] and slots[at] != left[i]:
+            at = (at + np.uint64(1)) & last
+        found += counts[at]
+    return found
+
+
+@njit(nogil=True, cache=True)
 def same_codes(left: Codes, at: Ids, right: Codes, rows: Ids, out: Mask) -> None:
     """Clear `out` where left[at] and right[rows] differ."""
     for i in range(len(out)):
