@@ -184,7 +184,7 @@ class Foresight(Usual):
         unknown = [s for s in steps if self._outlook.fan_out(s) is None]
         if len(unknown) == len(steps):
             return unknown
-        return [s for s in unknown if len(s.singles) < 2 or self._outlook.indexing(s) < self._outlook.hop]
+        return [s for s in unknown if len(s.link.singles) < 2 or self._outlook.indexing(s) < self._outlook.hop]
 
     def _curious(
         self, signature: Signature, chosen: Step, steps: Sequence[Step], rows: float, least: float

@@ -19,32 +19,48 @@ _SURVEY = 2_000  # rows: fewer are not worth a look at what tells them apart
 Legal = Callable[[Signature], Sequence[Destination]]
 
 
+class Link:
+    """What the predicates between some aliases and one more bring, from wherever they lead there."""
+
+    __slots__ = ("cost", "shared", "singles")
+
+    def __init__(self, shared: Ratio, singles: tuple[Ratio, ...]) -> None:
+        self.shared = shared  # rows found for each pair of rows, or rows that pass for each
+        self.singles = singles  # of each of the predicates alone
+        self.cost = Cost()
+
+    @property
+    def share(self) -> float | None:
+        """Rows for each pair, by the best that is known; none where nothing is."""
+        if self.shared.known:
+            return self.shared.value
+        if len(self.singles) > 1 and all([r.known for r in self.singles]):
+            together = 1.0
+            for ratio in self.singles:
+                together *= ratio.value
+            return together
+        return None
+
+
 class Step:
     """From one signature by way of one destination."""
 
     __slots__ = (
-        "after", "alias", "at", "before", "calm", "cost", "destination", "own", "parent", "shared", "singles", "skips",
+        "after", "alias", "at", "before", "calm", "cost", "destination", "link", "own", "parent", "shared", "skips",
         "tries",
     )  # fmt: skip
 
     def __init__(
-        self,
-        before: Node,
-        destination: Destination,
-        after: Node,
-        shared: Ratio,
-        singles: tuple[Ratio, ...],
-        cost: Cost,
-        parent: Step | None,
+        self, before: Node, destination: Destination, after: Node, link: Link, parent: Step | None
     ) -> None:
         self.before = before
         self.destination = destination
         self.alias = destination.alias if isinstance(destination, Probe) else -1
         self.after = after
         self.own = Ratio()  # rows found for each pair of rows, or rows that pass for each
-        self.shared = shared  # the same from wherever the same predicates lead here
-        self.singles = singles  # of each of these predicates alone
-        self.cost = cost
+        self.link = link
+        self.shared = link.shared
+        self.cost = link.cost
         self.parent = parent  # the same step of all parts together
         self.tries = 0
         self.calm = 0  # visits since it last brought something new
@@ -58,14 +74,7 @@ class Step:
             return self.own.value
         if self.parent is not None and self.parent.own.known:
             return self.parent.own.value
-        if self.shared.known:
-            return self.shared.value
-        if len(self.singles) > 1 and all(r.known for r in self.singles):
-            together = 1.0
-            for ratio in self.singles:
-                together *= ratio.value
-            return together
-        return None
+        return self.link.share
 
 
 class Cost:
@@ -120,8 +129,19 @@ class Lattice:
         self._nodes: dict[Signature, Node] = {}
         self._taken: dict[tuple[Signature, Destination], Step] = {}
         self._shared: dict[tuple[int, int], Ratio] = {}
-        self._selected: dict[Destination, Ratio] = {}
-        self._costs: dict[tuple[int, Destination], Cost] = {}
+        self._selected: dict[Destination, Link] = {}
+        self._links: dict[tuple[int, int], Link | None] = {}
+        self._near = [_near(graph, alias) for alias in range(graph.size)]
+
+    @property
+    def selects(self) -> bool:
+        """Whether there are predicates to be tested beside the probes."""
+        return bool(self._graph.costly)
+
+    def missing(self, node: Node) -> Sequence[int]:
+        """The aliases that a signature does not span."""
+        spanned = node.signature.spanned
+        return [alias for alias in range(self._graph.size) if not spanned >> alias & 1]
 
     def node(self, signature: Signature) -> Node:
         node = self._nodes.get(signature)
@@ -144,23 +164,25 @@ class Lattice:
         step = steps.get(destination)
         if step is None:
             signature = node.signature
-            ties, singles, shared = self._known(signature.spanned, destination)
+            if isinstance(destination, Probe):
+                link = self.link(signature.spanned, destination.alias) or Link(Ratio(), ())
+            else:
+                link = self._selected.setdefault(destination, Link(Ratio(), ()))
             whole = self.node(signature._replace(part=0)) if signature.part else None
             step = steps[destination] = Step(
                 node,
                 destination,
                 self.node(_after(signature, destination)),
-                shared,
-                singles,
-                self._costs.setdefault((ties, destination), Cost()),
+                link,
                 None if whole is None else self.step(whole, destination),
             )
         return step
 
     def settle(self, fixed: float, row: float) -> None:
         """What is usual is known better now."""
-        for cost in self._costs.values():
-            cost.settle(fixed, row)
+        for link in (*self._links.values(), *self._selected.values()):
+            if link is not None:
+                link.cost.settle(fixed, row)
 
     def taken(self, signature: Signature, destination: Destination) -> Step | None:
         """The step that a visit was; none where it led nowhere."""
@@ -169,11 +191,16 @@ class Lattice:
             step = self._taken[signature, destination] = self.step(self.node(signature), destination)
         return step
 
-    def _known(self, spanned: int, destination: Destination) -> tuple[int, tuple[Ratio, ...], Ratio]:
-        """Which predicates are tested on the way, as a bit mask; what is known of each alone, and of all together."""
-        if not isinstance(destination, Probe):
-            return 0, (), self._selected.setdefault(destination, Ratio())
-        bit, found, all_ends = 1 << destination.alias, 0, 0
+    def link(self, spanned: int, alias: int) -> Link | None:
+        """What ties these aliases to one more; none where nothing does. Those that it is not tied to don't count."""
+        key = spanned & self._near[alias], alias
+        if key in self._links:
+            return self._links[key]
+        found = self._links[key] = self._linked(*key)
+        return found
+
+    def _linked(self, spanned: int, alias: int) -> Link | None:
+        bit, found, all_ends = 1 << alias, 0, 0
         singles = []
         for number, (mask, pairwise) in enumerate(zip(self._graph.ties, self._graph.pairwise, strict=True)):
             if mask & bit and mask & spanned and (pairwise or not mask & ~(spanned | bit)):
@@ -181,7 +208,7 @@ class Lattice:
                 singles.append(self._ratio(1 << number, ends))
                 found |= 1 << number
                 all_ends |= ends
-        return found, tuple(singles), self._ratio(found, all_ends)
+        return Link(self._ratio(found, all_ends), tuple(singles)) if found else None
 
     def _ratio(self, ties: int, ends: int) -> Ratio:
         """Of these predicates between these aliases. Of how many pairs they are true does not depend on which alias it
@@ -197,3 +224,12 @@ def _after(signature: Signature, destination: Destination) -> Signature:
         return signature._replace(passed=signature.passed | 1 << destination.predicate)
     assert isinstance(destination, Probe)
     return signature._replace(spanned=signature.spanned | 1 << destination.alias)
+
+
+def _near(graph: Graph, alias: int) -> int:
+    """The aliases that it is tied to."""
+    near = 0
+    for mask in graph.ties:
+        if mask >> alias & 1:
+            near |= mask
+    return near & ~(1 << alias)

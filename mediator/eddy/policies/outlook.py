@@ -15,6 +15,7 @@ from mediator.eddy.policy import Situation
 _FRESH = 16  # choices for which what was worked out holds
 _NEVER = -1_000
 _FAR = 16.0  # times as many rows: not what it was worked out for
+_SHORT = 1  # aliases still missing up to which there is no more to it than looking
 _DEEP, _WIDE = 6, 3  # aliases still missing above which only the best step, or two, are followed
 _UNKNOWN = 1.0  # matches of a row, where nothing was seen of them
 _BETWEEN = 5e-5  # seconds that go by between two visits
@@ -29,6 +30,7 @@ class Outlook:
         """`remote` are the aliases whose rows are looked up."""
         self._lattice = lattice
         self._remote = frozenset(remote)
+        self._plain = not self._remote and not lattice.selects
         self._choice = 0
         self._seen: Sequence[int] = ()
         self._behind: Sequence[int] = ()
@@ -103,8 +105,11 @@ class Outlook:
         fresh = self._choice - node.choice <= _FRESH
         if fresh and rows <= _FAR * node.rows and node.rows <= _FAR * rows:
             return node.each, node.visit
-        least = float("inf")
         node.choice, node.rows, node.each, node.visit = self._choice, rows, 0.0, 0.0
+        if node.steps is None and self._plain and node.missing > _SHORT:
+            node.each, node.visit = self._unseen(node, rows)
+            return node.each, node.visit
+        least = float("inf")
         steps = self.nearest(list(self._lattice.steps(node).values()))
         if self._remote and steps and self.remote(steps[0]):
             node.choice = _NEVER  # what a lookup takes may be another the next time
@@ -113,6 +118,31 @@ class Outlook:
             if rows * each + visit < least:
                 least, node.each, node.visit = rows * each + visit, each, visit
         return node.each, node.visit
+
+    def _unseen(self, node: Node, rows: float) -> tuple[float, float]:
+        """The same from a signature that no batch has had: nothing is known of what predicates do together there, so
+        the destinations are taken in the order of their ranks."""
+        spanned, left = node.signature.spanned, list(self._lattice.missing(node))
+        each = visit = 0.0
+        there = weight = 1.0  # rows of each that sets out, and the chance that there is any
+        while left and rows * there >= _FEWER:
+            best, fewest, cost = left[0], float("inf"), 1.0
+            matches = _UNKNOWN
+            for alias in left:
+                link = self._lattice.link(spanned, alias)
+                if link is not None:
+                    share = link.share
+                    fan_out = _UNKNOWN if share is None else share * self._seen[alias]
+                    rank = (fan_out - 1.0) / link.cost.times
+                    if rank < fewest:
+                        best, fewest, cost, matches = alias, rank, link.cost.times, fan_out
+            each += there * self.row * cost * (1.0 + matches)
+            visit += weight * self.hop
+            there *= matches
+            weight = min(weight, rows * there)
+            spanned |= 1 << best
+            left.remove(best)
+        return each, visit
 
     def _worth(self, node: Node, steps: Sequence[Step]) -> Sequence[Step]:
         """The steps worth following where there are too many to follow all: those of the least rank."""
