@@ -51,7 +51,7 @@ class Settings:
     order: tuple[int, ...] = ()  # of aliases, for the fixed policy
     seed: int = 0
     window: int = WINDOW  # rows after which the windowed lottery forgets
-    revisit: int = 16  # batches of a signature that follow one routing decision
+    revisit: int = 64  # batches of a signature that follow one routing decision at most
     largest_batch: int = LARGEST_BATCH
     room: int = ROOM
     backlog: int = BACKLOG  # lookups that are sent where others might be better, however slow the site

@@ -51,15 +51,23 @@ class Watched:
     def __init__(self, policy: Policy, eyes: Eyes) -> None:
         self._policy = policy
         self._eyes = eyes
+        self._unheard: dict[tuple[Signature, Destination], int] = defaultdict(int)
 
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         with self._timed():
             return self._policy.choose(signature, legal, situation)
 
-    def learn(self, visit: Visit) -> bool | None:
+    def learn(self, visit: Visit) -> int | None:
+        """Every visit is seen, and those that the policy did not want to be told of are kept from it here."""
         self._eyes.saw(visit)
+        there = visit.signature, visit.destination
+        if self._unheard[there]:
+            self._unheard[there] -= 1
+            return 0
         with self._timed():
-            return self._policy.learn(visit)
+            said = self._policy.learn(visit)
+        self._unheard[there] = max(0, said or 0)
+        return min(0, said or 0)
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         with self._timed():

@@ -188,7 +188,7 @@ class Eddy:
                 empty = not batch.seen[where.alias]  # nothing can be learnt there yet
             known = not sample or empty
             if not known and isinstance(where, Probe) and (seen := self._probing.glance(batch, where)):
-                self._router.learn(seen)
+                self._router.learn(seen, wanted=True)
                 continue
             if known or len(batch) <= 2 * sample:
                 going = self._cut(batch, where)
@@ -233,7 +233,7 @@ class Eddy:
             visit = Visit(sample.signature, where, len(sample), out, self._selecting.took)
         else:
             return
-        self._router.learn(visit)
+        self._router.learn(visit, wanted=True)
 
     def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
         for batch, where, found, seconds in self._probing.all(steps):

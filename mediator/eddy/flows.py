@@ -19,6 +19,7 @@ class Flow:
     rows_in: int = 0
     rows_out: int = 0
     seconds: float = 0.0
+    unheard: int = 0  # of the visits to come, so many are of no interest to the policy
 
     @property
     def fan_out(self) -> float | None:
@@ -53,12 +54,14 @@ class Flows:
         """So many rows of a batch that was sent there go elsewhere after all."""
         self._flow(signature, destination).rows -= rows
 
-    def learn(self, visit: Visit) -> None:
+    def learn(self, visit: Visit) -> Flow:
+        """Count it, and say where."""
         flow = self._flow(visit.signature, visit.destination)
         flow.visits += 1
         flow.rows_in += visit.rows_in
         flow.rows_out += visit.rows_out
         flow.seconds += visit.seconds
+        return flow
 
     def signatures(self) -> list[Signature]:
         """In the order in which they came up."""

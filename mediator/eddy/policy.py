@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mediator.eddy.destinations import Destination
 from mediator.flow.batch import Signature
 
 
-@dataclass(frozen=True, slots=True)
-class Visit:
+class Visit(NamedTuple):
     """What one batch's stay at a destination came to.
 
     `compared` says that nobody went: so many keys were compared with so many others, which tells how many rows come of
@@ -27,8 +26,7 @@ class Visit:
     compared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """What there is to a choice beside the signature: how many rows are to go there, how many of each alias they may
     meet, and how many of each an index has to take in before that; what a lookup of each takes, in seconds (0 where
     none has ended), and how many rows it finds."""
@@ -55,13 +53,17 @@ class Coming:
     shared: bool
 
 
+AGAIN = -1  # said of a visit: it is time to choose again
+
+
 class Policy(Protocol):
     def choose(
         self, signature: Signature, legal: Sequence[Destination], situation: Situation
     ) -> Destination: ...
 
-    def learn(self, visit: Visit) -> bool | None:
-        """Take a visit into account; whether it was so unlike what was foretold that it is time to choose again."""
+    def learn(self, visit: Visit) -> int | None:
+        """Take a visit into account. `AGAIN` if it was so unlike what was foretold that it is time to choose again;
+        else of how many of the next visits of its signature there it need not be told."""
         ...
 
     def sample(self, signature: Signature, destination: Destination) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mediator.eddy.decisions import Decisions
 from mediator.eddy.destinations import Destination
 from mediator.eddy.flows import Flows
-from mediator.eddy.policy import Policy, Situation, Visit
+from mediator.eddy.policy import AGAIN, Policy, Situation, Visit
 from mediator.eddy.situating import Situating
 from mediator.flow.batch import Batch, Signature
 
@@ -92,11 +92,19 @@ class Router:
     def _remote(self, where: Destination) -> bool:
         return self._situating is not None and self._situating.remote(where)
 
-    def learn(self, visit: Visit) -> None:
-        """Take it into account, and choose again soon if it was not what was expected."""
+    def learn(self, visit: Visit, wanted: bool = False) -> None:
+        """Let the policy take it into account, if it was `wanted` or the policy is to be told of visits there; and
+        choose again soon if it was not what was expected."""
+        flow = None
         if not visit.compared:
-            self.flows.learn(visit)
-        if self._policy.learn(visit) and (route := self._routes.get(visit.signature)) is not None:
+            flow = self.flows.learn(visit)
+            if flow.unheard and not wanted:
+                flow.unheard -= 1
+                return
+        said = self._policy.learn(visit)
+        if said and flow is not None:
+            flow.unheard = max(0, said)
+        if said == AGAIN and (route := self._routes.get(visit.signature)) is not None:
             route.left = 0
 
     def arrays(self) -> dict[Signature, tuple[Destination, ...]]:

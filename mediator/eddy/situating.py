@@ -21,15 +21,19 @@ class Situating:
         self._relations = relations
 
     def of(self, batch: Batch, legal: Sequence[Destination]) -> Situation:
-        seen = self._unbuilt.meets(batch)
-        behind, waits, finds = [0] * len(seen), [0.0] * len(seen), [1.0] * len(seen)
-        for where in legal:
-            if not isinstance(where, Probe):
-                continue
-            behind[where.alias] = self._probing.behind(batch.signature.spanned, where.alias)
-            if self._asking.chosen[where.alias].depends:
-                pace = self._asking.pace.of(self._relations[where.alias])
-                waits[where.alias], finds[where.alias] = pace.lookup, pace.finds
+        seen, spanned = self._unbuilt.meets(batch), batch.signature.spanned
+        aliases = [where.alias for where in legal if isinstance(where, Probe)]
+        behind = [0] * len(seen)
+        for alias in aliases:
+            behind[alias] = self._probing.behind(spanned, alias)
+        chosen = self._asking.chosen
+        remote = [alias for alias in aliases if chosen[alias].depends]
+        if not remote:
+            return Situation(len(batch), seen, tuple(behind))
+        waits, finds = [0.0] * len(seen), [1.0] * len(seen)
+        for alias in remote:
+            pace = self._asking.pace.of(self._relations[alias])
+            waits[alias], finds[alias] = pace.lookup, pace.finds
         return Situation(len(batch), seen, tuple(behind), tuple(waits), tuple(finds))
 
     def remote(self, where: Destination) -> bool:

@@ -58,7 +58,7 @@ class Toward:
             return parks
         return [*parks, *lookups]
 
-    def learn(self, visit: Visit) -> bool | None:
+    def learn(self, visit: Visit) -> int | None:
         return self._policy.learn(visit)
 
     def sample(self, signature: Signature, destination: Destination) -> int:

@@ -25,7 +25,7 @@ from mediator.eddy.policies.outlook import Outlook
 from mediator.eddy.policies.rank import completion
 from mediator.eddy.policies.ratio import Ratio
 from mediator.eddy.policies.usual import Usual
-from mediator.eddy.policy import Situation, Visit
+from mediator.eddy.policy import AGAIN, Situation, Visit
 from mediator.flow.batch import Signature
 
 _TRIAL = 256  # rows that show what a destination is like
@@ -36,8 +36,8 @@ _STALE = 0.05  # share of all work after which a step is looked at again
 _HOP = 6e-5  # seconds that looking takes, however few rows it is done with
 _SURVEY = 0.01  # seconds of work before which a survey cannot be afforded: it takes about one millisecond
 _AGAIN = 8  # times as many rows until there is another look at what tells them apart
-_CALM = 60  # visits to a step that brought nothing new: the more, the fewer of the next are noted
-_UNNOTED = 2e-3  # seconds of work at a step that may go by without a note
+_CALM = 60  # visits to a step that brought nothing new: the more, the fewer of the next it wants to be told of
+_UNTOLD = 2e-3  # seconds of work at a step that it need not be told of
 _FEWEST = 256  # rows of a batch that may be parted
 _LESS = 0.7  # times as many matches: less than in general
 
@@ -59,8 +59,11 @@ class Foresight(Usual):
         self._trial = None
         if signature.completing >= 0:
             return completion(legal)
-        node = self._begin(signature, situation)
-        rows = float(situation.rows)
+        node, rows = self._lattice.node(signature), float(situation.rows)
+        if node.chosen is not None and self._outlook.holds(node, rows, situation.seen):
+            if node.chosen in legal:
+                return node.chosen
+        self._begin(situation)
         steps = self._outlook.nearest([self._lattice.step(node, d) for d in legal])
         local = not self._outlook.remote(steps[0])
         untried = self._untried(steps) if local else ()
@@ -76,23 +79,24 @@ class Foresight(Usual):
                 self._trial = signature, chosen.destination, _TRIAL
             elif local and (looked_at := self._curious(signature, chosen, steps, rows, min(seconds))):
                 chosen = looked_at
+            elif local:
+                self._outlook.hold(node, chosen.destination, rows, situation.seen)
         chosen.tries += 1
         return chosen.destination
 
-    def learn(self, visit: Visit) -> bool:
+    def learn(self, visit: Visit) -> int:
         step = self._lattice.taken(visit.signature, visit.destination)
         if step is None:
-            return False
+            return 0
         if visit.compared:
             return self._compared(step, visit)
-        if step.skips and self._trial is None:
-            step.skips -= 1  # it does as it always did, and to note it takes time too
-            return False
+        # Visits that were not told of, as they were expected to be like those before, count like this one.
+        times = 1 + step.untold
         step.calm += step.calm < _CALM
-        times = step.skips = min(step.calm // 4, int(_UNNOTED / max(visit.seconds, 1e-6)))
+        step.untold = min(step.calm // 1, int(_UNTOLD / max(visit.seconds, 1e-6)))
         rows = visit.rows_in + visit.rows_out
-        self._work += (1 + times) * visit.seconds
-        step.before.came += (1 + times) * visit.rows_in
+        self._work += times * visit.seconds
+        step.before.came += times * visit.rows_in
         step.at = self._work
         step.cost.add(rows, visit.seconds)
         if step.alias >= 0:
@@ -102,18 +106,20 @@ class Foresight(Usual):
         self._unsettled[step.own] = self._unsettled[step.shared] = None
         step.shared.add(pairs, visit.rows_out)
         new = not step.own.known
-        moved = step.own.add(pairs, visit.rows_out)
-        if moved:
-            step.calm = step.skips = 0
+        if new:
+            step.before.chosen = None
+        if step.own.add(pairs, visit.rows_out):
+            step.calm = step.untold = 0
             self._outlook.moved()
-        return moved or new
+            return AGAIN
+        return AGAIN if new else step.untold
 
-    def _compared(self, step: Step, visit: Visit) -> bool:
+    def _compared(self, step: Step, visit: Visit) -> int:
         self._looked += visit.seconds
         self._trial = None
         self._unsettled[step.shared] = None
         step.shared.add(visit.rows_in * visit.visible, visit.rows_out)
-        return False
+        return 0
 
     def _looked_at(self, step: Step, visit: Visit) -> None:
         trial = self._trial
@@ -123,7 +129,7 @@ class Foresight(Usual):
             and visit.rows_in <= trial[2]
         ):
             self._looked += visit.seconds + _HOP
-            self._trial = None
+            self._trial = step.before.chosen = None
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         trial = self._trial
@@ -158,7 +164,8 @@ class Foresight(Usual):
     ) -> Mapping[Destination, Mapping[str, float]]:
         if signature.completing >= 0:
             return {}
-        node = self._begin(signature, situation)
+        self._begin(situation)
+        node = self._lattice.node(signature)
         found: dict[Destination, dict[str, float]] = {}
         for destination in legal:
             if isinstance(destination, Probe | Select):
@@ -171,13 +178,12 @@ class Foresight(Usual):
                 }
         return found
 
-    def _begin(self, signature: Signature, situation: Situation) -> Node:
+    def _begin(self, situation: Situation) -> None:
         """Let all that was seen count."""
         for ratio in self._unsettled:
             ratio.settle()
         self._unsettled.clear()
         self._outlook.begin(self._usual, situation)
-        return self._lattice.node(signature)
 
     def _untried(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Steps of which nothing is known; but none that an index would have to be made for, where another is known."""

@@ -24,9 +24,11 @@ class Link:
 
     __slots__ = ("cost", "shared", "singles")
 
-    def __init__(self, shared: Ratio, singles: tuple[Ratio, ...]) -> None:
+    def __init__(self, shared: Ratio, singles: tuple[tuple[Ratio, ...], ...]) -> None:
         self.shared = shared  # rows found for each pair of rows, or rows that pass for each
-        self.singles = singles  # of each of the predicates alone
+        # Of each of the predicates alone; where that is unknown, what comes near it: in a class of equal columns what
+        # each other column by itself brought.
+        self.singles = singles
         self.cost = Cost()
 
     @property
@@ -34,20 +36,23 @@ class Link:
         """Rows for each pair, by the best that is known; none where nothing is."""
         if self.shared.known:
             return self.shared.value
-        if len(self.singles) > 1 and all([r.known for r in self.singles]):
-            together = 1.0
-            for ratio in self.singles:
-                together *= ratio.value
-            return together
-        return None
+        together = 1.0
+        for near in self.singles:
+            for ratio in near:
+                if ratio.known:
+                    together *= ratio.value
+                    break
+            else:
+                return None
+        return together if self.singles else None
 
 
 class Step:
     """From one signature by way of one destination."""
 
     __slots__ = (
-        "after", "alias", "at", "before", "calm", "cost", "destination", "link", "own", "parent", "shared", "skips",
-        "tries",
+        "after", "alias", "at", "before", "calm", "cost", "destination", "link", "own", "parent", "shared",
+        "tries", "untold",
     )  # fmt: skip
 
     def __init__(
@@ -64,7 +69,7 @@ class Step:
         self.parent = parent  # the same step of all parts together
         self.tries = 0
         self.calm = 0  # visits since it last brought something new
-        self.skips = 0  # visits that need not be noted
+        self.untold = 0  # of the next visits it will not be told of so many
         self.at = 0.0  # seconds of work that had been done when it was last seen
 
     @property
@@ -108,7 +113,10 @@ class Node:
     """A signature, and the steps that lead on from it. A visit of it costs `visit` seconds from here to the end, and
     each row `each`: worked out at some choice, for about so many rows."""
 
-    __slots__ = ("came", "choice", "each", "missing", "rows", "signature", "steps", "survey_at", "visit")
+    __slots__ = (
+        "bare", "came", "choice", "chosen", "chosen_at", "chosen_for", "each", "missing", "rows", "signature", "steps",
+        "survey_at", "visit",
+    )  # fmt: skip
 
     def __init__(self, signature: Signature, missing: int) -> None:
         self.signature = signature
@@ -116,6 +124,8 @@ class Node:
         self.steps: dict[Destination, Step] | None = None
         self.choice = -1_000
         self.rows = self.each = self.visit = 0.0
+        self.chosen: Destination | None = None  # at some choice, for so many rows, when so many aliases had no row
+        self.chosen_at, self.chosen_for, self.bare = -1_000, 0.0, 0
         self.came = 0  # rows that have come by
         self.survey_at = (
             _SURVEY  # when so many have, it may be looked whether they should all go the same way
@@ -205,7 +215,10 @@ class Lattice:
         for number, (mask, pairwise) in enumerate(zip(self._graph.ties, self._graph.pairwise, strict=True)):
             if mask & bit and mask & spanned and (pairwise or not mask & ~(spanned | bit)):
                 ends = mask & (spanned | bit)
-                singles.append(self._ratio(1 << number, ends))
+                tie = 1 << number
+                others = [1 << a for a in range(self._graph.size) if spanned & mask & 1 << a]
+                pairs = [self._ratio(tie, bit | other) for other in others] if len(others) > 1 else []
+                singles.append((self._ratio(tie, ends), *pairs))
                 found |= 1 << number
                 all_ends |= ends
         return Link(self._ratio(found, all_ends), tuple(singles)) if found else None

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from mediator.eddy.destinations import Destination
 from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.lattice import Lattice, Node, Step
 from mediator.eddy.policy import Situation
 
 _FRESH = 16  # choices for which what was worked out holds
 _NEVER = -1_000
+_ALIKE = 4.0  # times as many rows, or as few: a choice for them holds
 _FAR = 16.0  # times as many rows: not what it was worked out for
 _SHORT = 1  # aliases still missing up to which there is no more to it than looking
 _DEEP, _WIDE = 6, 3  # aliases still missing above which only the best step, or two, are followed
 _UNKNOWN = 1.0  # matches of a row, where nothing was seen of them
 _BETWEEN = 5e-5  # seconds that go by between two visits
-_EARLY, _SELDOM = 32, 8  # choices: what is usual is found out by the first ones, and changes slowly then
+_EARLY, _SELDOM = 8, 8  # choices: what is usual is found out by the first ones, and changes slowly then
 _ROW = 5e-9  # seconds that a row takes, before any has been probed with
 _FEWER = 0.05  # rows that are expected: none, most likely
 _INDEXED = 4.0  # times what a row usually takes: to take it into an index
@@ -48,6 +50,17 @@ class Outlook:
         self.hop = self._fixed + _BETWEEN
         if self._choice < _EARLY or not self._choice % _SELDOM:
             self._lattice.settle(self._fixed, self.row)
+
+    def hold(self, node: Node, chosen: Destination, rows: float, seen: Sequence[int]) -> None:
+        """This was chosen there."""
+        node.chosen, node.chosen_at, node.chosen_for, node.bare = chosen, self._choice, rows, seen.count(0)
+
+    def holds(self, node: Node, rows: float, seen: Sequence[int]) -> bool:
+        """Whether what was chosen there would be chosen again, as nothing to speak of has changed."""
+        if self._choice - node.chosen_at > _FRESH or not rows <= _ALIKE * node.chosen_for <= _ALIKE**2 * rows:
+            return False
+        self._choice += 1
+        return seen.count(0) == node.bare  # where there was nobody to meet there is somebody now
 
     def moved(self) -> None:
         """Something is not what it was: nothing that was worked out holds."""

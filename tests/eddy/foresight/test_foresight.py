@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -37,11 +38,10 @@ class Stage:
         visit = Visit(Signature(spanned), where, rows, round(rows * fan_out), seconds, ROWS)
         return bool(self.policy.learn(visit))
 
-    def chooses(self, spanned: int, **said: object) -> Destination:
+    def chooses(self, spanned: int, **said: Any) -> Destination:
         """Where a batch goes in the end, whatever is looked at before."""
         situation = Situation(ROWS, (ROWS,) * self.size)
-        for name, value in said.items():
-            object.__setattr__(situation, name, value)
+        situation = situation._replace(**said)
         signature = Signature(spanned)
         for _ in range(20):
             where = self.policy.choose(signature, self.rules(signature), situation)
