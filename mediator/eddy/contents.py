@@ -141,4 +141,6 @@ class Contents:
                 out = int(survey.counts[mine, n].sum())
                 seconds = survey.seconds[n] * rows / len(sample)
                 signature = sample.signature._replace(part=part)
-                self._router.learn(Visit(signature, where, rows, out, seconds, survey.visible[n]), wanted=True)
+                self._router.learn(
+                    Visit(signature, where, rows, out, seconds, survey.visible[n]), wanted=True
+                )

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import Destination, Probe, Select
 from mediator.eddy.policies.expectation import Expectation
-from mediator.eddy.policies.lattice import Lattice, Legal, Node, Step
+from mediator.eddy.policies.lattice import Held, Lattice, Legal, Step
 from mediator.eddy.policies.outlook import Outlook
 from mediator.eddy.policies.rank import completion
 from mediator.eddy.policies.ratio import Ratio
@@ -36,7 +36,10 @@ _STALE = 0.05  # share of all work after which a step is looked at again
 _HOP = 6e-5  # seconds that looking takes, however few rows it is done with
 _SURVEY = 0.01  # seconds of work before which a survey cannot be afforded: it takes about one millisecond
 _AGAIN = 8  # times as many rows until there is another look at what tells them apart
-_CALM = 60  # visits to a step that brought nothing new: the more, the fewer of the next it wants to be told of
+_HELD = 1e-3  # seconds of work for which a choice is not thought over: to think takes some hundredths of that
+_CALM = (
+    60  # visits to a step that brought nothing new: the more, the fewer of the next it wants to be told of
+)
 _UNTOLD = 2e-3  # seconds of work at a step that it need not be told of
 _FEWEST = 256  # rows of a batch that may be parted
 _LESS = 0.7  # times as many matches: less than in general
@@ -60,9 +63,12 @@ class Foresight(Usual):
         if signature.completing >= 0:
             return completion(legal)
         node, rows = self._lattice.node(signature), float(situation.rows)
-        if node.chosen is not None and self._outlook.holds(node, rows, situation.seen):
-            if node.chosen in legal:
-                return node.chosen
+        if (
+            node.held is not None
+            and node.held.still(self._work, situation)
+            and node.held.destination in legal
+        ):
+            return node.held.destination
         self._begin(situation)
         steps = self._outlook.nearest([self._lattice.step(node, d) for d in legal])
         local = not self._outlook.remote(steps[0])
@@ -80,7 +86,8 @@ class Foresight(Usual):
             elif local and (looked_at := self._curious(signature, chosen, steps, rows, min(seconds))):
                 chosen = looked_at
             elif local:
-                self._outlook.hold(node, chosen.destination, rows, situation.seen)
+                until = self._work + _HELD
+                node.held = Held(chosen.alias, chosen.destination, until, rows, situation.seen.count(0))
         chosen.tries += 1
         return chosen.destination
 
@@ -107,9 +114,10 @@ class Foresight(Usual):
         step.shared.add(pairs, visit.rows_out)
         new = not step.own.known
         if new:
-            step.before.chosen = None
+            step.before.held = None
         if step.own.add(pairs, visit.rows_out):
             step.calm = step.untold = 0
+            step.before.held = None
             self._outlook.moved()
             return AGAIN
         return AGAIN if new else step.untold
@@ -129,7 +137,7 @@ class Foresight(Usual):
             and visit.rows_in <= trial[2]
         ):
             self._looked += visit.seconds + _HOP
-            self._trial = step.before.chosen = None
+            self._trial = step.before.held = None
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         trial = self._trial
@@ -190,7 +198,9 @@ class Foresight(Usual):
         unknown = [s for s in steps if self._outlook.fan_out(s) is None]
         if len(unknown) == len(steps):
             return unknown
-        return [s for s in unknown if len(s.link.singles) < 2 or self._outlook.indexing(s) < self._outlook.hop]
+        return [
+            s for s in unknown if len(s.link.singles) < 2 or self._outlook.indexing(s) < self._outlook.hop
+        ]
 
     def _curious(
         self, signature: Signature, chosen: Step, steps: Sequence[Step], rows: float, least: float

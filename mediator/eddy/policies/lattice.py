@@ -8,13 +8,18 @@ elsewhere, as if predicates had nothing to do with each other; once it was taken
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import Destination, Probe, Select
 from mediator.eddy.policies.ratio import Ratio
+from mediator.eddy.policy import Situation
 from mediator.flow.batch import Signature
 
 _SURVEY = 2_000  # rows: fewer are not worth a look at what tells them apart
+
+_LIKE = 4.0  # times as many rows or as few
+_BEHIND = 2_048  # rows that an index has to take in: worth a thought
 
 Legal = Callable[[Signature], Sequence[Destination]]
 
@@ -109,13 +114,31 @@ class Cost:
             self.times = 1.0 + believed * (self._seconds / usual - 1.0)
 
 
+class Held(NamedTuple):
+    """A choice that holds until so much work has been done: for about so many rows, when so many aliases had none."""
+
+    alias: int
+    destination: Destination
+    until: float
+    rows: float
+    bare: int
+
+    def still(self, work: float, situation: Situation) -> bool:
+        """Whether nothing to speak of has changed."""
+        return (
+            work < self.until
+            and situation.rows <= _LIKE * self.rows <= _LIKE**2 * situation.rows
+            and situation.seen.count(0) == self.bare  # else there is somebody to be met where nobody was
+            and (self.alias < 0 or not situation.behind or situation.behind[self.alias] < _BEHIND)
+        )
+
+
 class Node:
     """A signature, and the steps that lead on from it. A visit of it costs `visit` seconds from here to the end, and
     each row `each`: worked out at some choice, for about so many rows."""
 
     __slots__ = (
-        "bare", "came", "choice", "chosen", "chosen_at", "chosen_for", "each", "missing", "rows", "signature", "steps",
-        "survey_at", "visit",
+        "came", "choice", "each", "held", "missing", "rows", "signature", "steps", "survey_at", "visit",
     )  # fmt: skip
 
     def __init__(self, signature: Signature, missing: int) -> None:
@@ -124,8 +147,7 @@ class Node:
         self.steps: dict[Destination, Step] | None = None
         self.choice = -1_000
         self.rows = self.each = self.visit = 0.0
-        self.chosen: Destination | None = None  # at some choice, for so many rows, when so many aliases had no row
-        self.chosen_at, self.chosen_for, self.bare = -1_000, 0.0, 0
+        self.held: Held | None = None
         self.came = 0  # rows that have come by
         self.survey_at = (
             _SURVEY  # when so many have, it may be looked whether they should all go the same way

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mediator.eddy.destinations import Destination
 from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.lattice import Lattice, Node, Step
 from mediator.eddy.policy import Situation
 
 _FRESH = 16  # choices for which what was worked out holds
 _NEVER = -1_000
-_ALIKE = 4.0  # times as many rows, or as few: a choice for them holds
 _FAR = 16.0  # times as many rows: not what it was worked out for
 _SHORT = 1  # aliases still missing up to which there is no more to it than looking
 _DEEP, _WIDE = 6, 3  # aliases still missing above which only the best step, or two, are followed
@@ -50,17 +48,6 @@ class Outlook:
         self.hop = self._fixed + _BETWEEN
         if self._choice < _EARLY or not self._choice % _SELDOM:
             self._lattice.settle(self._fixed, self.row)
-
-    def hold(self, node: Node, chosen: Destination, rows: float, seen: Sequence[int]) -> None:
-        """This was chosen there."""
-        node.chosen, node.chosen_at, node.chosen_for, node.bare = chosen, self._choice, rows, seen.count(0)
-
-    def holds(self, node: Node, rows: float, seen: Sequence[int]) -> bool:
-        """Whether what was chosen there would be chosen again, as nothing to speak of has changed."""
-        if self._choice - node.chosen_at > _FRESH or not rows <= _ALIKE * node.chosen_for <= _ALIKE**2 * rows:
-            return False
-        self._choice += 1
-        return seen.count(0) == node.bare  # where there was nobody to meet there is somebody now
 
     def moved(self) -> None:
         """Something is not what it was: nothing that was worked out holds."""
