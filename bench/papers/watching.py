@@ -53,6 +53,11 @@ class Watched:
         self._eyes = eyes
         self._unheard: dict[tuple[Signature, Destination], int] = defaultdict(int)
 
+    @property
+    def glances(self) -> bool:
+        """As its policy does."""
+        return self._policy.glances
+
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         with self._timed():
             return self._policy.choose(signature, legal, situation)

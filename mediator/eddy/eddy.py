@@ -73,6 +73,7 @@ class Eddy:
         )
         self.finished = False
         self._thrift = thrift
+        self._glances = policy.glances
         self.unbuilt = Unbuilt(run, policy, verdict.providers)
         self._graph = Graph.of(run.block)
         # No methods of this eddy's: what refers to itself keeps its memory until the garbage collector comes round.
@@ -187,13 +188,17 @@ class Eddy:
                 batch = self.unbuilt.arriving(batch, where.alias)
                 empty = not batch.seen[where.alias]  # nothing can be learnt there yet
             known = not sample or empty
-            if not known and isinstance(where, Probe) and (seen := self._probing.glance(batch, where)):
+            if not known and (seen := self._glance(batch, where)):
                 self._router.learn(seen, wanted=True)
                 continue
             if known or len(batch) <= 2 * sample:
                 going = self._cut(batch, where)
                 return None if going is None else (going, where)
             self._look(batch.take(np.arange(0, len(batch), len(batch) // sample)), where)
+
+    def _glance(self, batch: Batch, where: Destination) -> Visit | None:
+        """What would come of going there, as far as a few keys tell it."""
+        return self._probing.glance(batch, where) if self._glances and isinstance(where, Probe) else None
 
     def _resumed(self, batch: Batch) -> Batch:
         """Of a batch that found too much to go on at once, so much as goes on there. If that was a surprise it is the

@@ -32,13 +32,15 @@ class Glance(NamedTuple):
 
 
 def glance(run: Run, join: Join, batch: Batch) -> Glance | None:
-    """None where it is not the equality of one column that counts."""
+    """None where it is not the equality of one column that counts, or there is nothing to compare."""
     if len(join.fields) != 1 or join.checks:
         return None
     (field,), (source,) = join.fields, join.sources
     rows = batch.rows[source.alias]
     assert rows is not None
     near, far = _some(rows, _ROWS), _some(_met(run, join, batch), _MET)
+    if not (len(near) and len(far)):
+        return None
     left = _keys(run.store(batch, source.alias).column(source.field).keyed(), near)
     right = _keys(run.view(join.alias).stem.store.column(field).keyed(), far)
     pairs = count_pairs(left, right, np.empty(_SLOTS, np.int64), np.zeros(_SLOTS, np.int32))

@@ -57,6 +57,11 @@ AGAIN = -1  # said of a visit: it is time to choose again
 
 
 class Policy(Protocol):
+    @property
+    def glances(self) -> bool:
+        """Whether it can make use of visits at which keys were only compared, in the place of samples."""
+        ...
+
     def choose(
         self, signature: Signature, legal: Sequence[Destination], situation: Situation
     ) -> Destination: ...

@@ -35,6 +35,10 @@ class Toward:
         self._policy = policy
         self.facts = facts
 
+    @property
+    def glances(self) -> bool:
+        return self._policy.glances
+
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         served = self.served(signature, legal, situation)
         return served[0] if len(served) == 1 else self._policy.choose(signature, served, situation)

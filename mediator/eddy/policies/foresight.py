@@ -46,6 +46,8 @@ _LESS = 0.7  # times as many matches: less than in general
 
 
 class Foresight(Usual):
+    glances = True
+
     def __init__(
         self, graph: Graph, legal: Legal, remote: Collection[int] = (), kept: float = float("inf")
     ) -> None:

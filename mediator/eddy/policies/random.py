@@ -7,7 +7,7 @@ from random import Random
 
 from mediator.eddy.destinations import Destination, Probe, Select
 from mediator.eddy.policies.usual import Usual
-from mediator.eddy.policy import Coming, Situation, Visit
+from mediator.eddy.policy import AGAIN, Coming, Situation, Visit
 from mediator.flow.batch import Signature
 
 
@@ -19,8 +19,8 @@ class AtRandom(Usual):
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         return self._random.choice(legal)
 
-    def learn(self, visit: Visit) -> None:
-        pass
+    def learn(self, visit: Visit) -> int:
+        return self._random.choice((0, 0, AGAIN, 2))
 
     def sample(self, signature: Signature, destination: Destination) -> int:
         return int(self._random.random() < 0.2)

@@ -16,6 +16,8 @@ _HUGE = 2  # times the largest of the others
 class Usual:
     """Of a relation that other queries can be served from, `kept` rows are built where none need be."""
 
+    glances = False
+
     def __init__(self, kept: float = float("inf")) -> None:
         self._kept = kept
 

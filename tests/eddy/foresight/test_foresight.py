@@ -15,7 +15,7 @@ from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relatio
 from mediator.eddy.constraints import Graph, legal
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
 from mediator.eddy.policies.foresight import Foresight
-from mediator.eddy.policy import Situation, Visit
+from mediator.eddy.policy import AGAIN, Situation, Visit
 from mediator.flow.batch import Signature
 from mediator.query.model import BlockStage
 from mediator.query.understand import understand
@@ -218,3 +218,54 @@ def test_the_figures_behind_a_choice_can_be_had() -> None:
     assert figures[S]["fan-out"] == pytest.approx(0.1)
     assert figures[S]["ms to the end"] > 0.0
     assert "fan-out" not in figures[T], "of what nobody has tried nothing is said"
+
+
+def test_a_choice_holds_while_nothing_to_speak_of_changes() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for where, fan_out in ((S, 0.1), (T, 0.5)):
+        star.sees(0b001, where, fan_out)
+    assert star.chooses(0b001) == S
+    assert star.chooses(0b001, seen=(ROWS, ROWS, 2 * ROWS)) == S
+    assert star.chooses(0b001, seen=(ROWS, ROWS, 0)) == T, "nobody is there: nothing is left to be done then"
+
+
+def test_a_surprise_ends_what_held() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for _ in range(3):
+        star.sees(0b001, S, 0.1)
+        star.sees(0b001, T, 0.5)
+    assert star.chooses(0b001) == S
+    assert star.sees(0b001, S, 50.0)
+    assert star.chooses(0b001) == T
+
+
+def test_keys_that_were_compared_tell_what_multiplies_and_nothing_of_costs() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    star.sees(0b001, S, 0.9)
+    star.policy.choose(Signature(0b001), (S, T), Situation(ROWS, (ROWS,) * 3))
+    star.policy.learn(Visit(Signature(0b001), T, 500, 5_000, 10.0, 2_000, compared=True))
+    assert star.policy.why(Signature(0b001), (T,), Situation(ROWS, (ROWS,) * 3))[T][
+        "fan-out"
+    ] == pytest.approx(50.0)
+    assert star.chooses(0b001) == S
+
+
+def test_in_a_class_of_equal_columns_one_stands_for_another() -> None:
+    """Of R with T and of R and S with T it is the same column that counts."""
+    same = stage("r.x = s.x AND s.x = t.x AND t.x = u.x")
+    same.sees(0b0001, T, 0.01)
+    same.sees(0b0001, U, 0.9)
+    figures = same.policy.why(Signature(0b0011), (T, U), Situation(ROWS, (ROWS,) * 4))
+    assert {where: f["fan-out"] for where, f in figures.items()} == pytest.approx({T: 0.01, U: 0.9})
+
+
+def test_the_calmer_a_step_the_less_of_it_is_told() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    visit = Visit(Signature(0b001), S, 100, 10, 1e-6, ROWS)
+    assert star.policy.learn(visit) == AGAIN, "nothing was known before"
+    star.chooses(0b001)
+    said = [star.policy.learn(visit) for _ in range(20)]
+    assert said == sorted(said)
+    assert said[-1] > 10
+    assert star.policy.learn(visit._replace(rows_out=5_000)) == AGAIN
+    assert star.policy.learn(visit) < 10
