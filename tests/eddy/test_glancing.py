@@ -25,8 +25,8 @@ from mediator.flow.batch import Signature
 from mediator.flow.events import SEED, Arrived, Ask, Exhausted, Landing
 from mediator.query.model import BlockStage
 from mediator.query.understand import understand
-from mediator.state.stem import SteM
 from mediator.stages import Stages
+from mediator.state.stem import SteM
 
 R, S, T = Probe(0), Probe(1), Probe(2)
 KEYS: dict[str, tuple[pa.DataType, Callable[[int], object]]] = {
