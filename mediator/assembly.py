@@ -33,9 +33,11 @@ from mediator.eddy.selecting import SLICE
 from mediator.errors import MediatorError
 from mediator.flow.events import Landing
 from mediator.query.model import Block, Preference
+from mediator.state.columns import TextColumn
 from mediator.state.coverage import FOREVER, Entry, Known
 from mediator.state.hands import Hands
 from mediator.state.stem import SteM
+from mediator.state.vocabulary import share
 
 LARGEST_BATCH = 1 << 16
 
@@ -92,10 +94,8 @@ class Stems:
         A bag can't be added to twice, since equal rows are not told apart: where its rows are too old, or a scan was
         broken off, it starts anew, and queries that still look at the old rows keep them.
         """
-        if relation.literal is not None:
-            return _literal(relation, now)
-        if not relation.methods[0].mirrors:
-            return SteM(relation)
+        if not _lasts(relation):
+            return SteM(relation) if relation.literal is None else _literal(relation, now)
         stem = self._stems.get(relation.name)
         if stem is not None:
             stem.catch_up(now)
@@ -138,6 +138,7 @@ def assemble(
     """An eddy that has asked nothing yet. `watch` is who looks on."""
     now = house.clock()
     stems = {a.relation.name: house.stems.of(a.relation, now, settings.max_age) for a in block.aliases}
+    _share_vocabularies(block, stems)
     run = Run(block, stems, settings.largest_batch)
     policy = policy_of(settings, block, verdict)
     policy = policy if watch is None else watch.around(policy)
@@ -165,6 +166,25 @@ def assemble(
     if toward is not None:
         toward.facts.asking = eddy.asking
     return eddy
+
+
+def _share_vocabularies(block: Block, stems: Mapping[str, SteM]) -> None:
+    """Columns of text that are to be equal number their strings together: those that outlive the query among each
+    other, and those that do not."""
+    for group in block.classes:
+        for lasting in (True, False):
+            relations = [(block.aliases[c.alias].relation, c.field) for c in group.columns]
+            columns = [
+                stems[relation.name].store.bare(field)
+                for relation, field in relations
+                if _lasts(relation) == lasting and field in relation.schema.names
+            ]
+            share([c for c in columns if isinstance(c, TextColumn)])
+
+
+def _lasts(relation: Relation) -> bool:
+    """Whether its SteM is there for other queries too."""
+    return relation.literal is None and bool(relation.methods[0].mirrors)
 
 
 def policy_of(settings: Settings, block: Block, verdict: Verdict) -> Policy:

@@ -11,6 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from mediator.errors import Unparsable, Unsupported
 from mediator.query.parameters import Marked, Parameters, bind, marked
+from mediator.query.unended import unended
 
 _LONGEST = 1_000_000
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
@@ -47,7 +48,7 @@ def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
     except ParseError as error:
         raise _unparsable(error, marks, sql) from None
     except TokenError as error:
-        raise Unparsable(f"the statement cannot be read: {_cause(error)}", sql=sql) from None
+        raise _unreadable(error, sql) from None
     except RecursionError:
         raise Unparsable("the statement is nested too deeply", sql=sql) from None
     if len(statements) != 1:
@@ -57,6 +58,14 @@ def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
             node.meta["start"] = marks.original(node.meta["start"])
     bind(statements[0], parameters, marks, sql)
     return statements[0]
+
+
+def _unreadable(error: TokenError, sql: str) -> Unparsable:
+    found = unended(sql)
+    if found is None:
+        return Unparsable(f"the statement cannot be read: {_plain(str(error))}", sql=sql)
+    position, what = found
+    return Unparsable(f"{what} that begins here has no end", sql=sql, position=position)
 
 
 def _unparsable(error: ParseError, marks: Marked, sql: str) -> Unparsable:
@@ -75,10 +84,6 @@ def _offset(text: str, line: object, column: object, near: str) -> int | None:
         return None
     start = sum(len(part) for part in text.splitlines(keepends=True)[: line - 1])
     return min(max(start + column - max(len(near), 1), 0), len(text))
-
-
-def _cause(error: Exception) -> str:
-    return _plain(str(error.__cause__ or error))
 
 
 def _plain(text: str) -> str:

@@ -18,6 +18,7 @@ from mediator.state.growable import Growable
 from mediator.state.kernels import codes as code_kernels
 from mediator.state.kernels import text as text_kernels
 from mediator.state.memory import SLABS
+from mediator.state.vocabulary import Vocabulary
 
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -149,8 +150,10 @@ class TextColumn:
         self.type = type_
         self.words: Growable[np.int64] = Growable(np.int64)
         self.heap: Growable[np.uint8] = Growable(np.uint8)
+        self.vocabulary: Vocabulary | None = None  # where it is joined with columns that have the same one
         self._nulls = _Nulls()
         self._codes: Growable[np.int64] = Growable(np.int64)
+        self._numbers: Growable[np.int64] = Growable(np.int64)
 
     def append(self, values: pa.Array) -> None:
         count, start = len(values), self._rows
@@ -205,9 +208,17 @@ class TextColumn:
         text_kernels.hash_words(words, self.heap.data, 0, len(rows), codes)
         return codes
 
+    def numbers(self) -> Codes:
+        """Of all its strings, in its vocabulary; -1 for NULLs."""
+        if self.vocabulary is not None:
+            self.vocabulary.extend(self, self._numbers)
+        return self._numbers.used
+
     def settle(self, alone: bool) -> None:
-        if not alone:  # a single string is compared itself
+        if not alone:
             self.codes()
+        elif self.vocabulary is not None:  # else a single string is compared itself
+            self.numbers()
 
     def same(self, at: Ids, other: Keyed, rows: Ids, out: Mask) -> None:
         assert isinstance(other, TextColumn)

@@ -93,12 +93,18 @@ class Index:
         start, self.n = self.n, self._store.n
         stored = self._stored = self._read()
         self._following.grow(self.n)
-        if stored.column is not None and not start:
+        numbered = stored.column is None or stored.column.vocabulary is not None
+        if not numbered and not start:
             self._places = Texts(self.n)
-        if isinstance(self._places, Hashed) and self._places.lacks_room(self.n - start):
+        if numbered and isinstance(self._places, Texts):  # it has come to have a vocabulary
+            start, self._places, self._single = 0, Direct(0, 0), True
+        if isinstance(self._places, Hashed) and self._places.slots.lacks_room(self.n - start):
             start = self._reconsider(stored, start)
         done, again = self._places.link(self._following.data, stored, start, self.n)
         self._single &= not again
+        if done < self.n and self._reaches(stored, done):
+            done, again = self._places.link(self._following.data, stored, done, self.n)
+            self._single &= not again
         if done < self.n:
             self._places = self._direct(stored) or Hashed(self.n)
             _, again = self._places.link(self._following.data, stored, 0, self.n)
@@ -114,8 +120,16 @@ class Index:
             return Stored(None, self._together.codes.used, self._together.valid.used)
         (column,) = columns
         if isinstance(column, TextColumn):
-            return Stored(column, self._stored.codes, column.valid)
+            return Stored(column, column.numbers(), column.valid)
         return Stored(None, column.codes(), column.valid)
+
+    def _reaches(self, stored: Stored, start: int) -> bool:
+        """Whether there are places now for the keys of the rows from `start` on: where keys are greater by and by, like
+        the numbers of a vocabulary, those that have one keep it."""
+        if not isinstance(self._places, Direct) or self._together is not None or not start:
+            return False
+        low, high = direct.bounds(stored.codes, *stored.mask, start, self.n)
+        return self._places.reach(low, high, max(_SPARSE * self.n, _SMALL))
 
     def _reconsider(self, stored: Stored, start: int) -> int:
         """There may be rows enough by now for a place for each key; from which row on to link."""
@@ -129,7 +143,7 @@ class Index:
         """Places for every key of one exact column, where that takes no more room than slots would."""
         if self._together is not None:
             return None
-        low, high = direct.bounds(stored.codes, *stored.mask, self.n)
+        low, high = direct.bounds(stored.codes, *stored.mask, 0, self.n)
         places = high - low + 1
         if places > max(_SPARSE * self.n, _SMALL):
             return None

@@ -1,6 +1,7 @@
 """Three ways to find the newest row of a key: a place for each code, slots for codes, slots for strings.
 
-Each links rows onto their chains and finds where the chains of wanted keys begin.
+Each links rows onto their chains and finds where the chains of wanted keys begin. Strings of a column that has a
+vocabulary are codes, which are their numbers.
 """
 
 from __future__ import annotations
@@ -12,18 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mediator.state.columns import TextColumn
+from mediator.state.growable import Growable
 from mediator.state.kernels import direct, hashed
-from mediator.state.keys import NO_IDS, NO_MASK, Keys
-from mediator.state.memory import zeros
+from mediator.state.keys import NO_IDS, NO_MASK, Keys, Part
+from mediator.state.slots import OpenSlots
 
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
-Slots = NDArray[np.uint64]
 Sight = tuple[Ids, bool, int, int]  # which rows count, as the kernels take it
-
-_FEWEST = 8  # bits of the number of slots
-_LEAP = 22  # up to here tables grow fourfold, from here on twofold
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +29,7 @@ class Stored:
     """The key column of an index, or the codes of several."""
 
     column: TextColumn | None  # a single column of text
-    codes: Codes  # otherwise
+    codes: Codes  # otherwise, or where the column has a vocabulary
     valid: Mask | None
 
     @property
@@ -57,77 +55,66 @@ class Direct:
 
     def __init__(self, low: int, size: int) -> None:
         self._low = low
-        self._head = zeros(size, np.int32)
+        self._head: Growable[np.int32] = Growable(np.int32)
+        self._head.grow(size)
+
+    def reach(self, low: int, high: int, most: int) -> bool:
+        """Get places for codes up to this one, if there are no more than `most` then."""
+        if low < self._low or high - self._low >= most:
+            return False
+        self._head.grow(high - self._low + 1)
+        return True
 
     def link(self, following: Ids, stored: Stored, start: int, stop: int) -> tuple[int, bool]:
         done: tuple[int, bool] = direct.link_direct(
-            self._head, self._low, following, stored.codes, *stored.mask, start, stop
+            self._head.used, self._low, following, stored.codes, *stored.mask, start, stop
         )
         return done
 
     def newest(self, stored: Stored, keys: Keys, start: int, stop: int, sight: Sight) -> tuple[Ids, Ids]:
         at, rows = _pairs(stop - start)
-        n = direct.find_direct(self._head, self._low, *_wanted(keys), start, stop, *sight, at, rows)
+        wanted = _wanted(stored, keys, start, stop)
+        n = direct.find_direct(self._head.used, self._low, *wanted, start, stop, *sight, at, rows)
         return at[:n], rows[:n]
 
 
-class _Slots:
-    def __init__(self, rows: int) -> None:
-        self._bits = max(_FEWEST, int(2 * rows - 1).bit_length())
-        self._slots = self._empty()
-        self._used = 0
-
-    @property
-    def _shift(self) -> np.uint64:
-        return np.uint64(32 - self._bits)
-
-    def _empty(self) -> Slots:
-        slots: Slots = zeros(1 << self._bits, np.uint64)
-        return slots
-
-    def lacks_room(self, rows: int) -> bool:
-        """Whether so many rows, whatever their keys, would leave less than half of the slots empty."""
-        return 2 * (self._used + rows) > 1 << self._bits
-
-    def _widen(self, rows: int) -> None:
-        before = self._bits
-        while self.lacks_room(rows):
-            self._bits += 2 if self._bits < _LEAP else 1
-        if self._bits > before:
-            old, self._slots = self._slots, self._empty()
-            hashed.spread_out(old, self._slots, self._shift)
-
-
-class Hashed(_Slots):
+class Hashed:
     """For codes of any kind. Where they are those of several columns, equal codes need not be equal keys."""
 
+    def __init__(self, rows: int) -> None:
+        self.slots = OpenSlots(rows)
+
     def link(self, following: Ids, stored: Stored, start: int, stop: int) -> tuple[int, bool]:
-        self._widen(stop - start)
+        self.slots.widen(stop - start)
         fresh, again = hashed.link_codes(
-            self._slots, self._shift, following, stored.codes, *stored.mask, start, stop
+            self.slots.data, self.slots.shift, following, stored.codes, *stored.mask, start, stop
         )
-        self._used += fresh
+        self.slots.used += fresh
         return stop, again
 
     def newest(self, stored: Stored, keys: Keys, start: int, stop: int, sight: Sight) -> tuple[Ids, Ids]:
         at, rows = _pairs(stop - start)
+        wanted = _wanted(stored, keys, start, stop)
         n = hashed.find_codes(
-            self._slots, self._shift, stored.codes, *_wanted(keys), start, stop, *sight, at, rows
+            self.slots.data, self.slots.shift, stored.codes, *wanted, start, stop, *sight, at, rows
         )
         return at[:n], rows[:n]
 
 
-class Texts(_Slots):
+class Texts:
     """For one column of text."""
+
+    def __init__(self, rows: int) -> None:
+        self._slots = OpenSlots(rows)
 
     def link(self, following: Ids, stored: Stored, start: int, stop: int) -> tuple[int, bool]:
         assert stored.column is not None
-        self._widen(stop - start)
+        self._slots.widen(stop - start)
         words, heap = stored.column.words.data, stored.column.heap.data
         fresh, again = hashed.link_texts(
-            self._slots, self._shift, following, words, heap, *stored.mask, start, stop
+            self._slots.data, self._slots.shift, following, words, heap, *stored.mask, start, stop
         )
-        self._used += fresh
+        self._slots.used += fresh
         return stop, again
 
     def newest(self, stored: Stored, keys: Keys, start: int, stop: int, sight: Sight) -> tuple[Ids, Ids]:
@@ -136,8 +123,8 @@ class Texts(_Slots):
         assert isinstance(wanted, TextColumn)
         at, rows = _pairs(stop - start)
         n = hashed.find_texts(
-            self._slots,
-            self._shift,
+            self._slots.data,
+            self._slots.shift,
             own.words.data,
             own.heap.data,
             wanted.words.data,
@@ -156,12 +143,29 @@ def _pairs(count: int) -> tuple[Ids, Ids]:
     return np.empty(count, np.int32), np.empty(count, np.int32)
 
 
-def _wanted(keys: Keys) -> tuple[Codes, Mask, bool, Ids, bool, int]:
-    """The codes of the keys, and where among them each key's is."""
+def _wanted(stored: Stored, keys: Keys, start: int, stop: int) -> tuple[Codes, Mask, bool, Ids, bool, int]:
+    """The codes of the keys, and where among them those of the keys [start, stop) are."""
+    if stored.column is not None:
+        return _numbered(stored.column, keys, start, stop)
     if keys.together is None:
         return keys.parts[0].column.codes(), *_where(keys)
     valid, nulls = (NO_MASK, False) if keys.valid is None else (keys.valid, True)
     return keys.together, valid, nulls, NO_IDS, False, 0
+
+
+def _numbered(
+    stored: TextColumn, keys: Keys, start: int, stop: int
+) -> tuple[Codes, Mask, bool, Ids, bool, int]:
+    """The same for strings, by the vocabulary of those that are stored."""
+    (part,) = keys.parts
+    assert isinstance(part.column, TextColumn)
+    assert stored.vocabulary is not None
+    if part.column.vocabulary is stored.vocabulary:
+        return part.column.numbers(), *_where(keys)
+    some = Part(part.column, part.rows[start:stop])
+    valid = some.mask()
+    numbers = stored.vocabulary.find(part.column, some.rows)
+    return numbers, NO_MASK if valid is None else valid, valid is not None, NO_IDS, False, -start
 
 
 def _where(keys: Keys) -> tuple[Mask, bool, Ids, bool, int]:

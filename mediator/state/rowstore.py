@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from mediator.errors import MediatorError
 from mediator.flow.batch import Rows
-from mediator.state.columns import StoreColumn, column_of
+from mediator.state.columns import StoreColumn, TextColumn, column_of
+from mediator.state.vocabulary import Vocabulary
 
 _MOST = np.iinfo(np.int32).max
 
@@ -53,11 +54,20 @@ class RowStore:
             self._columns[name] = column_of(type_)
             self._computed[name] = _Filler(reads, evaluate)
 
+    def bare(self, name: str) -> StoreColumn:
+        """The column as far as it has been filled."""
+        return self._columns[name]
+
     def column(self, name: str) -> StoreColumn:
         """The column, complete for every row stored so far."""
         if name in self._computed:
             self._fill(name)
         return self._columns[name]
+
+    def vocabularies(self) -> list[Vocabulary]:
+        """Those that number strings of its columns."""
+        texts = [c for c in self._columns.values() if isinstance(c, TextColumn)]
+        return [c.vocabulary for c in texts if c.vocabulary is not None]
 
     def gather(self, name: str, rows: Rows) -> pa.Array:
         return self.column(name).gather(rows)

@@ -5,7 +5,7 @@ It knows nothing of any query. What a query has been given of it is that query's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from mediator.state.index import Index, Visible
 from mediator.state.keys import NO_IDS, Keys, Part, keys_of
 from mediator.state.rowstore import RowStore
 from mediator.state.sorted import SortedRuns
+from mediator.state.vocabulary import Vocabulary
 from mediator.store.news import News
 from mediator.store.records import Group, Kept
 
@@ -204,6 +205,11 @@ class SteM:
             added = self.store.append(rows.take(pa.array(kept)))
             stored[missing] = added.start + np.searchsorted(kept, firsts).astype(np.int32)
         return stored
+
+
+def vocabularies(stems: Iterable[SteM]) -> list[Vocabulary]:
+    """All that number strings of theirs."""
+    return list(dict.fromkeys(v for stem in stems for v in stem.store.vocabularies()))
 
 
 def _compact(ids: Ids) -> Rows:

@@ -10,16 +10,19 @@ import atexit
 import datetime
 import gc
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mediator.state.columns import TextColumn
 from mediator.state.index import Index, Visible
 from mediator.state.kernels.codes import count_pairs
 from mediator.state.keys import Keys, Part, keys_of
 from mediator.state.rowstore import RowStore
 from mediator.state.sorted import SortedRuns
+from mediator.state.vocabulary import share
 
 Ids = NDArray[np.int32]
 
@@ -63,6 +66,7 @@ def _store(copies: int) -> RowStore:
 
 def _run_all(store: RowStore, ids: Ids) -> None:
     _outgrow()
+    _speak()
     for rows in (range(store.n), ids):
         for name in _COLUMNS:
             store.gather(name, rows)
@@ -80,6 +84,16 @@ def _probe(store: RowStore, fields: tuple[str, ...], keys: Keys) -> None:
     for visible in _sights(store.n):
         for room in (1, 100):
             index.probe(keys, visible, 0, 0, room)
+
+
+def _speak() -> None:
+    """Strings of two columns with one vocabulary, of which one is looked for in the other, and a third one's."""
+    stores = [_store(1) for _ in range(3)]
+    texts = [store.column("text") for store in stores]
+    share([text for text in texts[:2] if isinstance(text, TextColumn)])
+    for store, text in product(stores[:2], texts):
+        for rows in (range(3), np.array([2, 0, 1], np.int32)):
+            _probe(store, ("text",), keys_of([Part(text.keyed(), rows)]))
 
 
 def _outgrow() -> None:

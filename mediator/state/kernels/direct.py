@@ -15,11 +15,11 @@ Mask = NDArray[np.bool_]
 
 
 @njit(nogil=True, cache=True)
-def bounds(codes: Codes, valid: Mask, nulls: bool, stop: int) -> tuple[int, int]:
-    """The least and the greatest code of the valid rows; (0, -1) where there is none."""
+def bounds(codes: Codes, valid: Mask, nulls: bool, start: int, stop: int) -> tuple[int, int]:
+    """The least and the greatest code of the valid rows in [start, stop); (0, -1) where there is none."""
     low, high = np.int64(0), np.int64(-1)
     first = True
-    for row in range(stop):
+    for row in range(start, stop):
         if nulls and not valid[row]:
             continue
         code = codes[row]

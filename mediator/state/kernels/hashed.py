@@ -40,6 +40,15 @@ def _row(entry: np.uint64) -> int:
     return np.int64(entry & _ROW) - 1
 
 
+@njit(nogil=True, cache=True, inline="always")
+def _walked(slots: Slots, last: int, hashed: np.uint64, shift: np.uint64) -> int:
+    """From its home on the first slot that is a hash's, or empty."""
+    slot = np.int64(hashed >> shift)
+    while slots[slot] != 0 and slots[slot] >> _HALF != hashed:
+        slot = slot + 1 if slot < last else 0
+    return slot
+
+
 @njit(nogil=True, cache=True)
 def spread_out(old: Slots, new: Slots, shift: np.uint64) -> None:
     """Take every entry over into a larger table, which is empty."""
@@ -71,16 +80,20 @@ def link_codes(
     fresh = 0
     again = False
     last = len(slots) - 1
+    places = np.empty(BLOCK, np.int64)
     for first in range(start, stop, BLOCK):
         beyond = min(first + BLOCK, stop)
         for row in range(first, beyond):
             prefetch(slots, np.int64(_hashed(codes[row]) >> shift))
         for row in range(first, beyond):
+            places[row - first] = _walked(slots, last, _hashed(codes[row]), shift)
+            prefetch(codes, max(_row(slots[places[row - first]]), 0))
+        for row in range(first, beyond):
             if nulls and not valid[row]:
                 continue
             code = codes[row]
             hashed = _hashed(code)
-            slot = np.int64(hashed >> shift)
+            slot = places[row - first]
             before = np.int64(-1)
             while True:
                 entry = slots[slot]
@@ -120,20 +133,21 @@ def find_codes(
     """The newest row of each of the keys [start, stop), where the query has seen it, as pairs; returns how many."""
     n = 0
     last = len(slots) - 1
-    keys, homes = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint64)
+    keys, homes, places = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     for first in range(start, stop, BLOCK):
         count = block_rows(wanted, 1, ids, picked, offset, first, stop, keys)
         for k in range(count):
             homes[k] = _hashed(wanted[keys[k]])
             prefetch(slots, np.int64(homes[k] >> shift))
         for k in range(count):
-            prefetch(codes, _row(slots[np.int64(homes[k] >> shift)]))
+            places[k] = _walked(slots, last, homes[k], shift)
+            prefetch(codes, max(_row(slots[places[k]]), 0))
         for k in range(count):
             key = keys[k]
             if nulls and not valid[key]:
                 continue
             hashed, code = homes[k], wanted[key]
-            slot = np.int64(hashed >> shift)
+            slot = places[k]
             entry = slots[slot]
             while entry != 0:
                 if entry >> _HALF == hashed and codes[_row(entry)] == code:
@@ -163,7 +177,7 @@ def link_texts(
     fresh = 0
     again = False
     last = len(slots) - 1
-    homes = np.empty(BLOCK, np.uint64)
+    homes, places = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     for first in range(start, stop, BLOCK):
         beyond = min(first + BLOCK, stop)
         for row in range(first, beyond):
@@ -173,10 +187,13 @@ def link_texts(
             homes[row - first] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[row - first] >> shift))
         for row in range(first, beyond):
+            places[row - first] = _walked(slots, last, homes[row - first], shift)
+            prefetch(words, 2 * max(_row(slots[places[row - first]]), 0))
+        for row in range(first, beyond):
             if nulls and not valid[row]:
                 continue
             hashed, word, rest = homes[row - first], words[2 * row], words[2 * row + 1]
-            slot = np.int64(hashed >> shift)
+            slot = places[row - first]
             before = np.int64(-1)
             while True:
                 entry = slots[slot]
@@ -225,7 +242,7 @@ def find_texts(
     """`find_codes` for strings, which are compared themselves."""
     n = 0
     last = len(slots) - 1
-    keys, homes = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint64)
+    keys, homes, places = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
     for first in range(start, stop, BLOCK):
         count = block_rows(wanted, 2, ids, picked, offset, first, stop, keys)
         for k in range(count):
@@ -235,14 +252,14 @@ def find_texts(
             homes[k] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[k] >> shift))
         for k in range(count):
-            entry = slots[np.int64(homes[k] >> shift)]
-            prefetch(words, 2 * _row(entry) if entry >> _HALF == homes[k] else 0)
+            places[k] = _walked(slots, last, homes[k], shift)
+            prefetch(words, 2 * max(_row(slots[places[k]]), 0))
         for k in range(count):
             key = keys[k]
             if nulls and not valid[key]:
                 continue
             hashed, word, rest = homes[k], wanted[2 * key], wanted[2 * key + 1]
-            slot = np.int64(hashed >> shift)
+            slot = places[k]
             entry = slots[slot]
             while entry != 0:
                 row = _row(entry)
