@@ -21,7 +21,7 @@ BAD: list[tuple[str, type[QueryError], str, str | None]] = [
     ("SELECT title,, FROM books WHERE (", Unparsable, "near '('", "("),
     ("SELECT FROM books", Unparsable, "without selection list", None),
     ("SELECT 'it''s', 'abc", Unparsable, "a string that begins here has no end", "'abc"),
-    ("SELECT e'a\\'b', 'c' -- it's\n, $$d", Unparsable, "a string that begins here", "$$d"),
+    ("SELECT e'a\\'b', 'c' -- it's\n, 'd", Unparsable, "a string that begins here", "'d"),
     ("SELECT e'a\\'b FROM books", Unparsable, "a string that begins here", "'a\\'b FROM books"),
     ('SELECT "title FROM books', Unparsable, "a quoted name that begins here", '"title FROM books'),
     ("SELECT 1 /* one", Unparsable, "a comment that begins here", "/* one"),
