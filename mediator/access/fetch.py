@@ -1,9 +1,9 @@
 """One page from one mirror: asked again while that may help, within one deadline.
 
 The inner layers of a request, in the order in which this file reads: robots, and a place at the source (breaker and
-limiter, in the order of rank) in `Fetcher.page`; the deadline in `_Fetch.page`; retry in `_attempts`; ceilings in
-`_try`; validators in `_ask`; the attempt's own timeout and the transport in `_send`; the wrapper's reading in `_read`.
-The outer ones are named in `mediator.access`.
+limiter, in the order of rank) in `Fetcher.page`; the deadline in `_Fetch.page`; retry in `_attempts`; pauses and
+ceilings in `_try`; validators in `_ask`; the attempt's own timeout and the transport in `_send`; the wrapper's reading
+in `_read`. The outer ones are named in `mediator.access`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from mediator.access.fresh.remembered import Memory
 from mediator.access.limits.backoff import Backoff, Calendar
 from mediator.access.limits.budget import Budget
 from mediator.access.method import Method
-from mediator.access.mirrors.runner import Runner, Slot
-from mediator.access.queue import Rank
+from mediator.access.mirrors.runner import Claimant, Runner, Slot
 from mediator.access.reading import understood
 from mediator.access.web.login import Outdated, refused_as
 from mediator.access.web.robots import RobotsPolicy
@@ -41,7 +40,7 @@ class Errand:
     bindings: tuple[Binding, ...]
     runner: Runner
     request: Request
-    rank: Rank
+    claimant: Claimant
     others: Callable[[], bool]  # whether another mirror could do it as well
     pay: Callable[[], bool]  # for one more request; false when nobody is left who would
     received: Callable[[int], None]  # so many bytes of a reply
@@ -67,10 +66,11 @@ class Fetcher:
         """The page, or the `SourceError` that it failed with for good.
 
         Waiting for the first place is not charged to the deadline: it is no fault of the site, and it ends
-        because everybody ahead has a deadline.
+        because everybody ahead has a deadline. Raises `LeftAlone` when its source is to be left alone before a request
+        that would bring it is sent.
         """
-        slot = await self.robots.admit(errand.runner, errand.request, errand.rank, slot)
-        slot = slot or await errand.runner.claim(errand.rank)
+        slot = await self.robots.admit(errand.runner, errand.request, errand.claimant, slot)
+        slot = slot or await errand.runner.claim(errand.claimant)
         return await _Fetch(self, errand).page(slot)
 
 
@@ -114,12 +114,14 @@ class _Fetch:
             else:
                 await asyncio.sleep(delay)
                 await self._budget(self._last).paid()
-            slot = await self._errand.runner.claim(self._errand.rank)
+            slot = await self._errand.runner.claim(self._errand.claimant)
 
     async def _try(self, slot: Slot) -> Page:
         daily = self._errand.runner.gate.daily
         if daily is not None:
             await daily.ready()
+        if self._errand.claimant.barred(self._source.name):
+            raise self._errand.runner.left_alone
         if not self._errand.pay():
             raise asyncio.CancelledError  # as the trip is: nothing more is sent, not even until that is noticed
         if daily is not None:

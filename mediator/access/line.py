@@ -92,6 +92,10 @@ class Line:
             trip.stir()
             trip.hurry()
 
+    def forget(self, wishes: Wishes) -> None:
+        """A query has ended."""
+        self._queries.pop(wishes, None)
+
     def forsake(self, ticket: Ticket, flight: Flight) -> None:
         """The ticket no longer wants it. When nobody does, it is not asked, or called back."""
         flight.tickets.pop(ticket, None)
@@ -133,35 +137,49 @@ class Line:
         if (spent := self.method.race.spent) is not None:
             self.fail_waiting(Cause.of(spent))
             return True
-        size, race = self.method.declared.batch_size, self.method.race
-        for lane, head in sorted(self._open(), key=lambda standing: standing[1].rank):
-            barred = {*lane.way.barred, *self._unpaid(head)}
-            runner = race.choose(-(-lane.waiting // size), barred, dict(lane.way.boosts))
-            if runner is not None:
-                rank, slot = head.rank, runner.enter()
-                packed = self._neglected(head) or lane.packed(size)
-                self.waiting -= len(packed)
-                self._depart(self, runner, slot, packed, rank)
-                return True
-        return False
+        heads = sorted([head for _, head in self._open()], key=lambda head: head.rank)
+        neglected = self._neglected(heads[0]) if heads else None
+        if neglected is not None and self._go(neglected, heads[0].rank, alone=True):
+            self._departures = 0
+            return True
+        return any(self._go(head.flights[0], head.rank) for head in heads)
 
     def ready_at(self) -> float:
         return self.method.race.ready_at()
 
-    def _neglected(self, head: Group) -> list[Flight]:
-        """Now and then, one that has waited longer than others for a query that wants nothing of what is most urgent:
-        however much some wait for, no other query waits for ever."""
+    def _go(self, flight: Flight, rank: Rank, alone: bool = False) -> bool:
+        """Sends it off, with those that stand behind it unless it goes alone, where a mirror can be asked that all of
+        them let be asked. Whether it could go."""
+        assert flight.group is not None
+        lane, size = flight.group.lane, self.method.declared.batch_size
+        barred = {*lane.way.barred, *self._unpaid(flight, lane)}
+        runner = self.method.race.choose(-(-lane.waiting // size), barred, dict(lane.way.boosts))
+        if runner is None:
+            return False
+        if alone:
+            lane.leave(flight)
+        packed = [flight] if alone else lane.packed(size)
+        self.waiting -= len(packed)
         self._departures += 1
-        if len(self._queries) < 2 or self._departures % _FAIR:
-            return []
+        self._depart(self, runner, runner.enter(), packed, rank)
+        return True
+
+    def _neglected(self, head: Group) -> Flight | None:
+        """Now and then, one that has waited longer than others for a query that wants nothing of what is most urgent:
+        however much some wait for, and however they would be asked, no other query waits for ever."""
+        if len(self._queries) < 2:
+            self._departures = 0
+        if self._departures < _FAIR - 1:
+            return None
         served = {ticket.wishes for ticket in head.flights[0].tickets}
+        places = self.method.places
         for flight in islice(self.flights.values(), _LOOKED_AT):
             group = flight.group
-            standing = group is not None and group.lane is head.lane and not group.apart
+            standing = group is not None and not group.apart and not group.lane.closed(places)
             if standing and not any(ticket.wishes in served for ticket in flight.tickets):
-                head.lane.leave(flight)
-                return [flight]
-        return []
+                return flight
+        self._departures = 0
+        return None
 
     def _open(self) -> list[tuple[Lane, Group]]:
         """The lanes that may go somewhere, and who is first in each."""
@@ -172,12 +190,12 @@ class Line:
             if not lane.closed(places) and (head := lane.head) is not None
         ]
 
-    def _unpaid(self, head: Group) -> Collection[str]:
-        """Mirrors that nobody who wants the first in line can pay for, where there is one that somebody can."""
-        places = [place for place in self.method.places if place not in head.lane.way.barred]
+    def _unpaid(self, flight: Flight, lane: Lane) -> Collection[str]:
+        """Mirrors that nobody who wants it can pay for, where there is one that somebody can."""
+        places = [place for place in self.method.places if place not in lane.way.barred]
         if len(places) == 1:
             return ()
-        purses = {ticket.purse for ticket in head.flights[0].tickets}
+        purses = {ticket.purse for ticket in flight.tickets}
         unpaid = {place for place in places if not any(purse.affords(place) for purse in purses)}
         return unpaid if len(unpaid) < len(set(places)) else ()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from asyncio import Event, Task
-from collections.abc import Callable, Iterable
+from asyncio import CancelledError, Event, Task
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from itertools import count
 
 from mediator.access.lane import Flight
@@ -33,7 +34,7 @@ class Trip:
         self.until = float("inf")  # as long as the site vouches for all that it brought
         self.kept = True  # whether what it brings may be written to the disk
         self.over = False
-        self.held = False  # waits until somebody aboard lets it go on
+        self._held: Counter[str] = Counter()  # pages that wait until this source may be asked
         self._stirred = Event()
         self.task: Task[None] | None = None
         self.bindings = tuple(flight.binding for flight in flights)
@@ -57,11 +58,10 @@ class Trip:
 
     def hurry(self) -> None:
         """Its flights are more urgent than they were, or less: its further pages go accordingly."""
-        before = self.rank
         urgency = max(flight.urgency(self.line.method.places) for flight in self._flights)
-        self.rank = (-urgency, *before[1:])
+        self.rank = (-urgency, *self.rank[1:])
         for runner in self.line.method.race.runners:
-            runner.hurry(before, self.rank)
+            runner.hurry(self)
 
     def barred(self, source: str) -> bool:
         """Whether everybody aboard leaves this source alone for now."""
@@ -72,17 +72,29 @@ class Trip:
         """As eagerly as the most eager of those aboard would have it."""
         return max((ticket.wishes.hedging for ticket in self._seen), key=HEDGINGS.index, default="none")
 
-    async def cleared(self, source: str) -> None:
-        """Waits until somebody aboard lets it ask this source."""
-        while self.barred(source):
-            self.held = True
-            self._stirred.clear()
-            await self._stirred.wait()
-        self.held = False
+    @property
+    def held(self) -> list[str]:
+        """The sources for which it waits, as nothing of it can be asked elsewhere."""
+        return [source for source, pages in self._held.items() if pages]
+
+    async def cleared(self, sources: Collection[str]) -> None:
+        """Waits until somebody aboard lets it ask one of these sources."""
+        self._held.update(sources)
+        try:
+            while all(self.barred(source) for source in sources):
+                if self.over:
+                    raise CancelledError  # as its task was, which Python 3.11's task groups may forget
+                self._stirred.clear()
+                await self._stirred.wait()
+        finally:
+            self._held.subtract(sources)
 
     def stir(self) -> None:
-        """Somebody aboard wishes otherwise than before, or has just come."""
+        """Somebody aboard wishes otherwise than before, has just come, or has left."""
         self._stirred.set()
+        for runner in self.line.method.race.runners:
+            if self.barred(runner.mirror.source):
+                runner.turn_away(self)
 
     def aboard(self) -> Iterable[Ticket]:
         """Who waits for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from mediator.access.limits.purse import Purse
@@ -43,6 +44,7 @@ class Visit:
         self._wishes = Wishes()
         self._left = left
         self._tickets: dict[int, tuple[Line, Ticket]] = {}
+        self._lines: dict[Line, None] = {}  # that know its wishes
 
     def ask(self, ask: Ask) -> None:
         """Each binding is answered by any number of `Arrived`, and ends once: in `Exhausted` or in `Failed`.
@@ -56,6 +58,7 @@ class Visit:
         line = self._find_line(ask)
         if self._purse.refuses(line.method.places):
             asyncio.get_running_loop().call_soon(self._give_up_waiting)
+        self._lines[line] = None
         ticket = Ticket(ask.number, self._hand_over, self._purse, self._wishes)
         self._tickets[ask.number] = line, ticket
         self._admitted(line, ticket, line.admit(ticket, tuple(dict.fromkeys(ask.bindings)), ask.urgency))
@@ -69,7 +72,8 @@ class Visit:
     def steer(self, paused: Collection[str], boosts: Mapping[str, float]) -> None:
         """From now on this query leaves some sources alone, and favours others. What is under way comes; what waits,
         and what others want as well, is asked where they let it be asked."""
-        self._wishes.steer(paused, boosts)
+        if not self._wishes.steer(paused, boosts):
+            return
         for line, ticket in tuple(self._tickets.values()):
             line.steered(ticket)
             self._moved(line)
@@ -80,14 +84,15 @@ class Visit:
 
     def paused(self) -> dict[str, int]:
         """How many bindings wait for sources that this query has paused, and for no others; by source."""
-        found: dict[str, int] = {}
+        found: Counter[str] = Counter()
         for line, ticket in self._tickets.values():
             places = dict.fromkeys(line.method.places)
-            if self._wishes.paused.issuperset(places):
-                held = sum(f.waits or (f.trip is not None and f.trip.held) for f in ticket.open.values())
-                for place in places if held else ():
-                    found[place] = found.get(place, 0) + held
-        return found
+            if self._wishes.paused.isdisjoint(places):
+                continue
+            for_all = list(places) if self._wishes.paused.issuperset(places) else []
+            for flight in ticket.open.values():
+                found.update(for_all if flight.waits else flight.trip.held if flight.trip is not None else ())
+        return dict(found)
 
     def cancel(self, cancel: Cancel) -> None:
         """Silence for these bindings, from now on. What nobody else wants is called back at once."""
@@ -106,6 +111,8 @@ class Visit:
         self._purse.drop()
         for number in tuple(self._tickets):
             self.cancel(Cancel(number))
+        for line in self._lines:
+            line.forget(self._wishes)
         self._left(self)
 
     def _spent(self) -> None:

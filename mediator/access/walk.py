@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from mediator.access.fetch import Errand, Fetcher
 from mediator.access.mirrors.contest import Contest, Outcome
-from mediator.access.mirrors.runner import Runner, Slot
-from mediator.access.mirrors.twins import Twins
+from mediator.access.mirrors.runner import LeftAlone, Runner, Slot
+from mediator.access.mirrors.twins import NotAlike, Twins
 from mediator.access.pages import Pages
 from mediator.access.reading import written
 from mediator.access.trip import Trip
@@ -21,7 +23,8 @@ class Walk:
     """Carries out one trip.
 
     Pages of one mirror are not continued at another, whose order may differ, unless it was seen to show the same: what
-    fails in the middle starts over there, and the rows that both brought vanish where they are built.
+    fails in the middle starts over there, and the rows that both brought vanish where they are built. So does what is
+    to be left alone from now on; where nobody else can be asked it waits.
     """
 
     def __init__(self, trip: Trip, fetcher: Fetcher) -> None:
@@ -31,6 +34,8 @@ class Walk:
         self._race = self._method.race
         self._first: Request
         self._tried: list[Runner] = []  # twice in it: asked twice at once
+        self._counted: set[Runner] = set()  # as asked
+        self._failed: set[Runner] = set()
         self._running: Counter[Runner] = Counter()
         self._bytes: Counter[Runner] = Counter()  # of replies
 
@@ -39,19 +44,23 @@ class Walk:
         self._first = await self._written(runner.gate.source.deadline)
         place: Slot | None = slot
         while True:
-            runner, came = await self._start(runner, place)
-            if isinstance(came, SourceError):
-                raise came
             try:
+                runner, came = await self._start(runner, place)
+                if isinstance(came, SourceError):
+                    raise came
                 await self._finish(runner, came)
                 return
             except CutShort:
                 raise  # by any mirror, which are all alike
+            except LeftAlone:
+                self._tried = [other for other in self._tried if other in self._failed]
+                runner = await self._let()
             except SourceError:
                 other = self._untried()
                 if other is None:
                     raise
-            runner, place = other, None
+                runner = other
+            place = None
 
     async def _written(self, deadline: float) -> Request:
         try:
@@ -75,6 +84,7 @@ class Walk:
     async def _decided(self, contest: Contest, runner: Runner) -> Outcome:
         """Sends another mirror after one that is late, or in place of one that has failed, until one wins."""
         patience = self._race.patience(runner)
+        failed: list[Outcome] = []
         while True:
             outcome = await contest.outcome(patience if self._hedgeable else None)
             if outcome is None:
@@ -82,10 +92,14 @@ class Walk:
                 patience *= 2  # where there was no room, look again, but not for ever at this pace
             elif isinstance(outcome[1], Page):
                 return outcome
-            elif contest.running:
-                continue
-            elif (other := self._untried()) is None:
-                return outcome
+            else:
+                failed.append(outcome)
+                if isinstance(outcome[1], LeftAlone):
+                    self._tried = [r for r in self._tried if r is not outcome[0]]
+                if contest.running:
+                    continue
+                if (other := self._untried()) is None:
+                    return _blamed(failed, outcome[0])
             if other is not None:
                 self._tried.append(other)
                 contest.send(other)
@@ -95,7 +109,8 @@ class Walk:
         return not self._trip.over and self._race.hedgeable(self._tried)
 
     async def _begin(self, runner: Runner, slot: Slot | None) -> Page:
-        if self._tried.count(runner) == 1:
+        if runner not in self._counted:
+            self._counted.add(runner)
             runner.counts.asked += len(self._trip.bindings)
         self._running[runner] += 1
         try:
@@ -108,7 +123,7 @@ class Walk:
 
     async def _finish(self, runner: Runner, first: Page) -> None:
         width = runner.gate.source.concurrency
-        fetch = partial(self._page, runner)
+        fetch = partial(self._alone, runner)
         if len(self._race.runners) > 1:
             twins = Twins(runner, self._first, first, self._page)
             fetch = partial(self._shown, twins)
@@ -121,22 +136,49 @@ class Walk:
         runner.counts.answered += len(self._trip.bindings)
         runner.measured.answered(self._trip.bindings, pages.rows, pages.count, self._bytes[runner])
 
+    async def _alone(self, runner: Runner, request: Request) -> Page:
+        """A later page of the only mirror there is, as soon as that may be asked."""
+        while True:
+            await self._trip.cleared([runner.mirror.source])
+            with suppress(LeftAlone):
+                return await self._page(runner, request)
+
     async def _shown(self, twins: Twins, request: Request) -> Page:
-        """A later page: from the mirror that began; where that one is late, from another that shows the same pages."""
-        tried = self._race.preferred(twins.known)
-        async with asyncio.TaskGroup() as group:
-            contest = Contest(group, lambda r, _: twins.page(r, request))
-            for runner in tried:
-                contest.send(runner)
-            came = await self._shown_first(contest, twins, tried)
-            contest.end()
-        if isinstance(came, SourceError):
-            raise came
-        return came
+        """A later page: from the mirror that began; where that one is late, or left alone, from another that shows the
+        same pages. Raises `LeftAlone` where only a mirror may be asked that does not."""
+        while True:
+            tried = await self._willing(twins)
+            async with asyncio.TaskGroup() as group:
+                contest = Contest(group, lambda r, _: twins.page(r, request))
+                for runner in tried:
+                    contest.send(runner)
+                came = await self._shown_first(contest, twins, tried)
+                contest.end()
+            if isinstance(came, Page):
+                return came
+            paused = self._trip.barred(twins.leader.mirror.source)
+            if not isinstance(came, LeftAlone) and not (paused and isinstance(came, NotAlike)):
+                raise came
+
+    async def _willing(self, twins: Twins) -> list[Runner]:
+        """Whom to ask for a later page, as soon as anybody may be asked: a mirror that is known to show the same pages
+        before one that may turn out to."""
+        while True:
+            open_ = [r for r in self._race.runners if not self._trip.barred(r.mirror.source)]
+            if known := [runner for runner in twins.known if runner in open_]:
+                return self._race.preferred(known)
+            promising = self._race.another(runner for runner in open_ if twins.promising(runner))
+            if promising is not None:
+                return [promising]
+            if any(runner not in self._failed for runner in open_):
+                raise twins.leader.left_alone
+            await self._trip.cleared(
+                [r.mirror.source for r in self._race.runners if twins.promising(r) or r not in self._failed]
+            )
 
     async def _shown_first(self, contest: Contest, twins: Twins, tried: list[Runner]) -> Page | SourceError:
         """Who has the page first; where nobody has, what was wrong with the mirror that was asked first."""
-        failed: SourceError | None = None
+        failed: list[Outcome] = []
         patience = then = self._race.patience(tried[0])
         while True:
             barred = [*self._unpaid(), *(2 * [r for r in self._race.runners if not twins.promising(r)])]
@@ -148,22 +190,20 @@ class Walk:
             elif isinstance(outcome[1], Page):
                 return outcome[1]
             else:
-                failed = outcome[1] if outcome[0] is tried[0] or failed is None else failed
+                failed.append(outcome)
                 if contest.running:
                     continue
                 other = self._race.another(
                     r for r in self._race.runners if r not in [*tried, *barred] and not self._trip.over
                 )
                 if other is None:
-                    return failed
+                    return _blamed(failed, tried[0])[1]
             if other is not None:
                 tried.append(other)
                 contest.send(other)
 
     async def _page(self, runner: Runner, request: Request, slot: Slot | None = None) -> Page:
         source = runner.mirror.source
-        if slot is None:
-            await self._trip.cleared(source)
         self._trip.fares.check(source)
         errand = Errand(
             self._method,
@@ -171,7 +211,7 @@ class Walk:
             self._trip.bindings,
             runner,
             request,
-            self._trip.rank,
+            self._trip,
             others=lambda: (other := self._untried()) is not None and other.fit,
             pay=partial(self._trip.fares.pay, source),
             received=partial(self._received, runner),
@@ -196,11 +236,19 @@ class Walk:
 
     def _note(self, runner: Runner, error: SourceError) -> None:
         """Counts the failure of one mirror, and says in the error whose it was."""
-        if isinstance(error, Spent):
+        if isinstance(error, Spent | LeftAlone):
             return
+        self._failed.add(runner)
         if self._running[runner] <= 1:
             runner.counts.failed += len(self._trip.bindings)
         error.message = f"{self._method.name} at {runner.mirror.source}: {error.message}"
+
+    async def _let(self) -> Runner:
+        """The mirror to begin at anew, as soon as one may be asked that has not failed."""
+        while (runner := self._untried()) is None:
+            left = [r.mirror.source for r in self._race.runners if r not in self._failed]
+            await self._trip.cleared(left)
+        return runner
 
     def _untried(self) -> Runner | None:
         """The mirror to turn to next.
@@ -213,3 +261,11 @@ class Walk:
         return self._race.another(
             r for r in self._race.runners if r not in self._tried and not self._trip.barred(r.mirror.source)
         )
+
+
+def _blamed(failed: Sequence[Outcome], first: Runner) -> Outcome:
+    """Of several failures the one that is told, the first mirror's rather than another's. A pause is told where nothing
+    else went wrong, that mirrors do not show the same pages where nothing was paused either."""
+    return min(
+        failed, key=lambda o: (isinstance(o[1], NotAlike), isinstance(o[1], LeftAlone), o[0] is not first)
+    )

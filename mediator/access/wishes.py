@@ -31,10 +31,12 @@ class Wishes:
         self.boosts: Mapping[str, float] = {}
         self.hedging: Hedging = "some"
 
-    def steer(self, paused: Collection[str], boosts: Mapping[str, float]) -> None:
-        """From now on these sources are left alone, and those are favoured."""
+    def steer(self, paused: Collection[str], boosts: Mapping[str, float]) -> bool:
+        """From now on these sources are left alone, and those are favoured. Whether it was otherwise before."""
+        before = self.paused, self.boosts
         self.paused = frozenset(paused)
         self.boosts = {source: factor for source, factor in boosts.items() if factor != 1.0}
+        return before != (self.paused, self.boosts)
 
     @property
     def none(self) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from random import Random
 from typing import Any
 
+import pytest
 from access_kit import (
     Listener,
     Scripted,
@@ -24,11 +25,16 @@ from access_kit import (
 
 from fixtures.virtual import run
 from mediator.access import Access, Ceilings
+from mediator.access.line import Line
+from mediator.access.wishes import Hedging
 from mediator.catalog.model import Catalog, Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
 from mediator.flow.events import FIRST, Cancel, Urge
 
 ONE = Source("site", concurrency=1)
+
+
+Said = tuple[list[str], dict[str, float]]  # what is paused, and what is boosted
 
 
 def played(network: Scripted, declared: Catalog, play: Callable[[Access], Coroutine[Any, Any, None]]) -> None:
@@ -211,6 +217,77 @@ class TestUrgency:
         network = steady(1.0)
         played(network, catalog(ONE), play)
 
+    @pytest.mark.parametrize(
+        ("busy_wishes", "other_wishes"),
+        [(([], {"north": 10.0}), ([], {})), ((["south"], {"north": 1.1}), (["south"], {}))],
+    )
+    def test_nor_behind_one_that_wishes_otherwise(self, busy_wishes: Said, other_wishes: Said) -> None:
+        async def play(access: Access) -> None:
+            busy, heard_busy = visited(access)
+            other, heard_other = visited(access)
+            busy.steer(*busy_wishes)
+            other.steer(*other_wishes)
+            other.ask(lookups(40, 41))
+            busy.ask(lookups(*range(40), urgency=5.0))
+            await heard_other.ends(2)
+            assert order(network).index(40) == 7
+            assert order(network).index(41) == 15
+            await heard_busy.ends(40)
+
+        network = steady(1.0)
+        played(network, catalog(NORTH), play)
+
+    def test_what_is_urged_before_it_is_asked_again_goes_sooner(self) -> None:
+        async def failing_once(mirror: Mirror, request: Request) -> Reply:
+            await asyncio.sleep(0.1)
+            return status(503) if len(network.sent) == 1 else rows_for(request)
+
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.ask(lookups(1, number=1))
+            await asyncio.sleep(0.05)
+            visit.ask(lookups(*range(2, 40), number=2, urgency=10.0))
+            await asyncio.sleep(0.06)
+            visit.urge(urge(1, k1=1_000))
+            await heard.ends(39)
+            assert order(network).index(1, 1) < 30
+
+        network = Scripted(failing_once)
+        played(network, catalog(Source("site", concurrency=1, attempts=3)), play)
+
+    def test_a_query_that_has_ended_is_forgotten(self) -> None:
+        async def play(access: Access) -> None:
+            waiting, _ = visited(access)
+            waiting.steer(["site"], {})
+            waiting.ask(lookups(1))
+            for key in range(2, 10):
+                visit, heard = visited(access)
+                visit.ask(lookups(key))
+                await heard.ends(1)
+                visit.close()
+            (line,) = access._lines.values()
+            assert len(line._queries) == 1
+
+        network = steady(1.0)
+        played(network, catalog(ONE), play)
+
+    def test_wishes_that_stay_as_they_are_move_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        moved: list[Line] = []
+        monkeypatch.setattr(Line, "steered", lambda line, ticket: moved.append(line))
+
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.ask(lookups(1, 2, 3))
+            visit.steer([], {"site": 1.0})
+            assert not moved
+            visit.steer([], {"site": 2.0})
+            visit.steer((), {"site": 2.0})
+            assert len(moved) == 1
+            await heard.ends(3)
+
+        network = steady(1.0)
+        played(network, catalog(ONE), play)
+
     def test_an_unknown_ask_or_binding_is_nobody_s(self) -> None:
         async def play(access: Access) -> None:
             visit, heard = visited(access)
@@ -371,6 +448,143 @@ class TestPause:
         network = in_turn(page([[1, "a"]], ["/scan/2"]), page([[2, "b"]]), seconds=1.0)
         played(network, catalog(ONE), play)
 
+    @pytest.mark.parametrize("hedging", ["none", "some", "more"])
+    def test_a_scan_goes_on_where_the_same_pages_are_shown(self, hedging: Hedging) -> None:
+        """Though nobody would pay for a second request."""
+
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.hedge(hedging)
+            visit.ask(scan())
+            await asyncio.sleep(1.5)
+            access._methods["r", "scan"].race._hedges = 0.0
+            first = network.sources[0]
+            visit.steer([first], {})
+            await heard.ends(1)
+            assert heard.keys == [0, 1, 2, 3, 4, 5]
+            assert [(s == first, r.path) for _, s, r in network.sent] == [
+                (True, "/scan"),
+                (True, "/p1"),
+                (False, "/p2"),
+                (False, "/p1"),  # whether it is shown the same
+                (False, "/p3"),
+                (False, "/p4"),
+                (False, "/p5"),
+            ]
+
+        network = Scripted(_in_pages)
+        played(network, catalog(NORTH, SOUTH), play)
+
+    def test_a_scan_begins_anew_where_other_pages_are_shown(self) -> None:
+        async def differing(mirror: Mirror, request: Request) -> Reply:
+            await asyncio.sleep(1.0)
+            number = 0 if request.path == "/scan" else int(request.path[2:])
+            key = number if mirror.source == "north" else 2 - number
+            return page([[key, "v"]], [f"/p{number + 1}"] if number < 2 else [])
+
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.ask(scan())
+            await asyncio.sleep(0.5)
+            first = network.sources[0]
+            visit.steer([first], {})
+            await heard.ends(1)
+            assert heard.failed == {}
+            assert set(heard.keys) == {0, 1, 2}
+            assert network.sources.count(first) == 1
+
+        network = Scripted(differing)
+        played(network, catalog(NORTH, SOUTH), play)
+
+    def test_a_scan_that_waits_goes_on_wherever_it_may_first(self) -> None:
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.ask(scan())
+            await asyncio.sleep(1.5)
+            visit.steer(["north", "south"], {})
+            await asyncio.sleep(100.0)
+            assert len(network.sent) == 2
+            assert visit.paused() == {"north": 1, "south": 1}
+            first = network.sources[0]
+            visit.steer([first], {})
+            await heard.ends(1)
+            assert heard.keys == [0, 1, 2, 3, 4, 5]
+            assert network.sources.count(first) == 2
+
+        network = Scripted(_in_pages)
+        played(network, catalog(NORTH, SOUTH), play)
+
+    def test_pages_side_by_side_go_to_the_mirror_that_is_left(self) -> None:
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.hedge("none")
+            visit.ask(scan())
+            await asyncio.sleep(1.5)
+            first = network.sources[0]
+            visit.steer([first], {})
+            asked = network.sources.count(first)
+            await heard.ends(1)
+            assert sorted(set(heard.keys)) == list(range(9))
+            assert network.sources.count(first) == asked
+
+        network = Scripted(_side_by_side)
+        played(network, catalog(Source("north", concurrency=3), Source("south", concurrency=3)), play)
+
+    def test_nothing_is_asked_again_of_what_is_paused_meanwhile(self) -> None:
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.ask(lookups(1))
+            await asyncio.sleep(1.01)
+            visit.steer(["site"], {})
+            await asyncio.sleep(100.0)
+            assert len(network.sent) == 1
+            assert visit.paused() == {"site": 1}
+            visit.steer([], {})
+            await heard.ends(1)
+            assert heard.exhausted == [(1,)]
+
+        network = in_turn(status(503), page([[1, "v"]]), seconds=1.0)
+        played(network, catalog(Source("site", attempts=3)), play)
+
+    def test_what_is_to_be_asked_again_is_asked_at_the_mirror_that_is_left(self) -> None:
+        async def failing(mirror: Mirror, request: Request) -> Reply:
+            await asyncio.sleep(1.0)
+            return status(503) if len(network.sent) == 1 else rows_for(request)
+
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            visit.hedge("none")
+            visit.ask(lookups(1))
+            await asyncio.sleep(1.01)
+            first = network.sources[0]
+            visit.steer([first], {})
+            await heard.ends(1)
+            assert heard.exhausted == [(1,)]
+            assert network.sources.count(first) == 1
+
+        network = Scripted(failing)
+        played(network, catalog(Source("north", attempts=3), Source("south", attempts=3)), play)
+
+    def test_pages_that_wait_for_a_place_are_not_sent_either(self) -> None:
+        async def play(access: Access) -> None:
+            visit, heard = visited(access)
+            other, heard_other = visited(access)
+            visit.ask(scan())
+            await asyncio.sleep(0.5)
+            other.ask(lookups(*range(20), urgency=100.0))
+            await asyncio.sleep(1.0)
+            visit.steer(["site"], {})
+            await heard_other.ends(20)
+            await asyncio.sleep(10.0)
+            assert [r.path for _, _, r in network.sent if r.path != "/at"] == ["/scan"]
+            assert visit.paused() == {"site": 1}
+            visit.steer([], {})
+            await heard.ends(1)
+            assert heard.keys == list(range(9))
+
+        network = Scripted(_side_by_side)
+        played(network, catalog(ONE), play)
+
     def test_a_late_or_failed_request_is_not_sent_to_a_paused_mirror(self) -> None:
         async def play(access: Access) -> None:
             visit, heard = visited(access)
@@ -410,6 +624,20 @@ class TestPause:
 
         network = in_turn(page([[1, "a"]], ["/scan/2"]), seconds=1.0)
         played(network, catalog(ONE), play)
+
+
+async def _in_pages(mirror: Mirror, request: Request) -> Reply:
+    await asyncio.sleep(1.0)
+    number = 0 if request.path == "/scan" else int(request.path[2:])
+    return page([[number, "v"]], [f"/p{number + 1}"] if number < 5 else [])
+
+
+async def _side_by_side(mirror: Mirror, request: Request) -> Reply:
+    await asyncio.sleep(1.0)
+    if request.path == "/at":
+        return rows_for(request)
+    number = 0 if request.path == "/scan" else int(request.path[2:])
+    return page([[number, "v"]], [f"/p{n}" for n in range(1, 9)] if number == 0 else [])
 
 
 class TestBoost:

@@ -18,7 +18,7 @@ class Contest:
     """Tells the outcomes one by one, as they come. To be ended before its task group is left."""
 
     def __init__(self, group: asyncio.TaskGroup, fetch: Fetch) -> None:
-        self.running = 0
+        self.running = 0  # who have come to nothing yet
         self._group = group
         self._fetch = fetch
         self._outcomes: asyncio.Queue[Outcome] = asyncio.Queue()

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 from itertools import count
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from mediator.access.desk import Desk
 from mediator.access.limits.breaker import Breaker
@@ -36,6 +36,25 @@ class Counts:
     errors: int = 0
     hedges: int = 0
     rows: int = 0
+
+
+class LeftAlone(SourceError):
+    """Nothing was sent: everybody who waits would have this source left alone. No fault of it, and no answer."""
+
+    kind = "paused"
+
+
+class Claimant(Protocol):
+    """On whose account a place is waited for."""
+
+    @property
+    def rank(self) -> Rank:
+        """How urgent that is by now."""
+        ...
+
+    def barred(self, source: str) -> bool:
+        """Whether this source is to be left alone for now."""
+        ...
 
 
 class Runner:
@@ -117,9 +136,14 @@ class Runner:
         if self.latency.at_least(seconds, self.now):
             self.measured.latency.add(seconds)
 
-    async def claim(self, rank: Rank) -> Slot:
-        """Waits for a place in the order of rank, behind nobody who is less urgent."""
-        claim = _Claim(rank, next(self._order), asyncio.get_running_loop().create_future())
+    async def claim(self, who: Claimant) -> Slot:
+        """Waits for a place in the order of rank, behind nobody who is less urgent.
+
+        Raises `LeftAlone` as soon as the source is to be left alone.
+        """
+        if who.barred(self.mirror.source):
+            raise self.left_alone
+        claim = _Claim(who.rank, next(self._order), who, asyncio.get_running_loop().create_future())
         heapq.heappush(self._claims, claim)
         self.desk.stir(self)
         try:
@@ -130,13 +154,23 @@ class Runner:
             claim.place.cancel()
             raise
 
-    def hurry(self, before: Rank, rank: Rank) -> None:
-        """Who waits with that very rank has another one from now on."""
-        mine = [claim for claim in self._claims if claim.rank is before]
+    @property
+    def left_alone(self) -> LeftAlone:
+        return LeftAlone(f"{self.mirror.source} is paused")
+
+    def hurry(self, who: Claimant) -> None:
+        """What waits on this account has another rank from now on."""
+        mine = [claim for claim in self._claims if claim.who is who]
         for claim in mine:
-            claim.rank = rank
+            claim.rank = who.rank
         if mine:
             heapq.heapify(self._claims)
+
+    def turn_away(self, who: Claimant) -> None:
+        """What waits on this account waits no longer: the source is to be left alone."""
+        for claim in self._claims:
+            if claim.who is who and not claim.place.done():
+                claim.place.set_exception(self.left_alone)
 
     def waiting(self) -> int:
         return sum(not claim.place.done() for claim in self._claims)
@@ -228,6 +262,7 @@ class Slot:
 class _Claim:
     rank: Rank
     order: int
+    who: Claimant = field(compare=False)
     place: asyncio.Future[Slot] = field(compare=False)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from mediator.access.mirrors.runner import Runner
+from mediator.access.mirrors.runner import LeftAlone, Runner
 from mediator.catalog.wrapper import Page, Request
 from mediator.errors import SourceError, Unreadable
 
@@ -62,7 +62,10 @@ class Twins:
         async with asyncio.TaskGroup() as group:
             look = group.create_task(self._looked(runner))
             page = await self._fetched(runner, request)
-        return page if look.result() else None
+        alike = look.result()
+        if isinstance(alike, LeftAlone):
+            return alike
+        return page if alike else None
 
     async def _fetched(self, runner: Runner, request: Request) -> Page | SourceError:
         try:
@@ -70,17 +73,22 @@ class Twins:
         except SourceError as error:
             return error
 
-    async def _looked(self, runner: Runner) -> bool:
-        """Once for all who want to know."""
+    async def _looked(self, runner: Runner) -> bool | LeftAlone:
+        """Once for all who want to know; to be found out later, where it is to be left alone for now."""
         async with self._looking:
             if runner not in self._alike:
-                self._alike[runner] = await self._same(runner)
+                try:
+                    self._alike[runner] = await self._same(runner)
+                except LeftAlone as error:
+                    return error
         return self._alike[runner]
 
     async def _same(self, runner: Runner) -> bool:
         request, shown = self._shown
         try:
             page = await self._fetch(runner, request)
+        except LeftAlone:
+            raise
         except SourceError:
             return False
         return bool(page.then == shown.then and page.rows.equals(shown.rows))

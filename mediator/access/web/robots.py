@@ -16,8 +16,7 @@ from yarl import URL
 
 from mediator.access.limits.backoff import Backoff, Calendar
 from mediator.access.limits.gate import Gate
-from mediator.access.mirrors.runner import Runner, Slot
-from mediator.access.queue import Rank
+from mediator.access.mirrors.runner import Claimant, Runner, Slot
 from mediator.access.reading import refusal
 from mediator.access.web.quoting import plain, shown
 from mediator.access.web.redirects import origin
@@ -58,7 +57,7 @@ class RobotsPolicy:
         self._known: dict[Origin, _Known] = {}
         self._locks: dict[Origin, asyncio.Lock] = {}
 
-    async def admit(self, runner: Runner, request: Request, rank: Rank, slot: Slot | None) -> Slot | None:
+    async def admit(self, runner: Runner, request: Request, who: Claimant, slot: Slot | None) -> Slot | None:
         """A place that may be used for this request; none where it was spent on waiting, and another has to be claimed.
 
         Whoever waits for the file waits in a place: so no more wait than the source has places, and the rest stays in
@@ -69,7 +68,7 @@ class RobotsPolicy:
         try:
             url = address(runner.mirror, request)
             if not self._fresh(origin(url), runner.now):
-                with slot or await runner.claim(rank) as taken:
+                with slot or await runner.claim(who) as taken:
                     slot = None
                     await self._learn(origin(url), runner.gate.clock, lambda: self._fetched(runner, taken))
             runner.gate.space(self._known[origin(url)].rules.delay)
