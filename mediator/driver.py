@@ -75,7 +75,7 @@ class Answers:
         self._trace = trace
         self._wheel = wheel
         self._hedging: Hedging = hedging
-        self._held: tuple[Paused, ...] = ()  # what waited for paused sources when the query was stopped
+        self._held: tuple[Paused, ...] | None = None  # what waited for paused sources when the query ended
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stages: Stages | None = None
         self._found: deque[Record] = deque()
@@ -86,6 +86,7 @@ class Answers:
         self._why_broken_off = ""
         self._over = asyncio.Event()
         self._error: BaseException | None = None
+        self._fault: Exception | None = None  # of a step that was done between two turns
         self._apart = False  # a thread is taking this query's turn
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
@@ -105,7 +106,7 @@ class Answers:
             self._last_report = self._stages.report()
         report = replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
         if self._loop is not None:
-            report = replace(report, paused=self._held or self._paused())
+            report = replace(report, paused=self._paused() if self._held is None else self._held)
         if self._trace is not None and self._trace.error:
             report = replace(report, remarks=(*report.remarks, self._trace.error))
         return report
@@ -195,8 +196,10 @@ class Answers:
         """
         if self._wheel is None:
             raise CannotSteer("these answers cannot be steered")
+        if self._over.is_set():
+            return self._wheel.steering
         steering = self._wheel.turn(prefer=prefer, pause=pause, resume=resume, boost=boost)
-        if self._loop is not None and not self._over.is_set():
+        if self._loop is not None:
             if _running_in(self._loop):
                 self._steered()
             else:
@@ -258,9 +261,10 @@ class Answers:
         if self._wheel is None or self._over.is_set():
             return
         self._visit.steer(self._wheel.steering.paused, self._wheel.steering.boost)
-        preferences = self._wheel.preferences()
+        # While the query starts they are kept: it asks for them once more when there is somebody to be told.
+        preferences = self._wheel.preferences() if self._stages is not None else None
         if preferences is not None and self._stages is not None:
-            self._turns.between(partial(self._stages.prefer, preferences))
+            self._between(partial(self._stages.prefer, preferences))
         self._stirred.set()
 
     def _paused(self) -> tuple[Paused, ...]:
@@ -275,8 +279,21 @@ class Answers:
         if self._trace is not None:
             self._trace.happened(event)
         if self._stages is not None:
-            self._turns.between(partial(self._stages.admit, event))
+            self._between(partial(self._stages.admit, event))
         self._stirred.set()
+
+    def _between(self, step: Callable[[], object]) -> None:
+        """As soon as nobody turns, which may be after another query's turn: so what goes wrong in it is kept for this
+        query's own."""
+
+        def kept() -> None:
+            try:
+                step()
+            except Exception as error:
+                self._fault = self._fault or error
+                self._stirred.set()
+
+        self._turns.between(kept)
 
     async def _run(self, stages: Stages) -> None:
         try:
@@ -297,7 +314,9 @@ class Answers:
             self._break_off(f"failed: {error}")
 
     async def _take(self, stages: Stages, turn: Callable[[Stages], Work]) -> None:
-        """One turn, here or in a thread; then do as it says."""
+        """One turn, here or in a thread; then do as it says. Raises what went wrong since the last one."""
+        if self._fault is not None:
+            raise self._fault
         if self._trace is not None and self._trace.behind:
             await asyncio.to_thread(self._trace.caught_up)
         async with self._turns:
@@ -351,15 +370,16 @@ class Answers:
             self._timer.cancel()
         self._wake_at(None)
         if self._stages is not None and not self._stages.finished:
-            self._held = self._held or self._paused()
+            self._held = self._paused() if self._held is None else self._held
         self._visit.close()
         if self._stages is not None and not self._stages.finished:
             self._why_broken_off = self._why_broken_off or why
-            self._turns.between(partial(self._stages.abandon, why))
+            self._between(partial(self._stages.abandon, why))
 
     def _ended(self, pump: asyncio.Task[None]) -> None:
         if pump.cancelled() and self._error is None:
             self._error = MediatorError("The query was left before its end")
+        self._held = self._paused() if self._held is None else self._held
         self._over.set()
         self._readable.set()
 

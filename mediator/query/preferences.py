@@ -35,7 +35,7 @@ from mediator.query.trees import (
 # By the name of a block's stage.
 Preferences = Mapping[str, Sequence[Preference]]
 
-# Of these alone nothing can be made that fails on a value.
+# Of these alone hardly anything can be made that fails on a value; and they are tested without DuckDB, mostly.
 _SURE = (
     exp.And, exp.Between, exp.Boolean, exp.Column, exp.EQ, exp.GT, exp.GTE, exp.Identifier, exp.In, exp.Is, exp.LT,
     exp.LTE, exp.Like, exp.Literal, exp.NEQ, exp.Not, exp.Null, exp.Or, exp.Paren,
@@ -192,19 +192,21 @@ def _preference(condition: exp.Expr, text: str, weight: float, block: Block) -> 
             column.replace(resolved)
     _check_types(condition, text, block, [meant.alias for meant in where.values()])
     sure = all(isinstance(node, _SURE) for node in condition.walk())
-    tested = condition if sure else exp.Anonymous(this="TRY", expressions=[condition])
-    reads, test = compiled(tested, where, block.type_of)
-    return Preference(text, weight, reads, test if sure else _lenient(test))
+    reads, test = compiled(exp.Anonymous(this="TRY", expressions=[condition.copy()]), where, block.type_of)
+    tests = [compiled(condition, where, block.type_of)[1], test] if sure else [test]
+    return Preference(text, weight, reads, _lenient(tests))
 
 
-def _lenient(test: Test) -> Test:
-    """Where even TRY gives up, no row meets it."""
+def _lenient(tests: Sequence[Test]) -> Test:
+    """The first that does not fail on these values; where even TRY gives up, no row meets it."""
 
     def tried(columns: Mapping[Column, pa.Array]) -> NDArray[np.bool_]:
-        try:
-            return test(columns)
-        except TypeMismatch:
-            return np.zeros(len(next(iter(columns.values()))), np.bool_)
+        for test in tests:
+            try:
+                return test(columns)
+            except (TypeMismatch, pa.ArrowException):
+                continue
+        return np.zeros(len(next(iter(columns.values()))), np.bool_)
 
     return tried
 

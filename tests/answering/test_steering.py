@@ -137,6 +137,59 @@ class TestPrefer:
 
         in_virtual_time(main())
 
+    def test_changed_while_the_query_starts(self) -> None:
+        """It waits for another query's turn to end, say."""
+
+        async def main() -> None:
+            async with narrow(slow_web()) as mediator, asyncio.TaskGroup() as group:
+                answers = mediator.answering(SQL)
+                async with mediator._turns:
+                    starting = group.create_task(answers.__aenter__())
+                    await asyncio.sleep(0.1)
+                    assert answers.steer(prefer={"r.a >= 30": 10.0}).prefer == {"r.a >= 30": 10.0}
+                await starting
+                try:
+                    found = await arrivals(answers)
+                finally:
+                    await answers.__aexit__(None, None, None)
+                assert len(found) == 200
+                assert last(found, range(30, 40)) < min(at for at, a in found if a < 30) + 0.11
+
+        in_virtual_time(main())
+
+    def test_a_value_that_a_plain_condition_fails_on_does_not_end_the_query(self) -> None:
+        async def main() -> None:
+            async with narrow(slow_web()) as mediator, mediator.answering(SQL) as answers:
+                batch = await anext(answers)
+                answers.steer(prefer={"r.a > 0.1234567890123456789012345678901234567": 5.0})
+                assert batch.num_rows + (await all_of(answers)).num_rows == 200
+
+        in_virtual_time(main())
+
+    def test_what_goes_wrong_between_two_turns_ends_the_query_that_it_is_done_for(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*_: object) -> None:
+            raise ValueError("at fault")
+
+        async def main() -> None:
+            async with (
+                narrow(slow_web()) as mediator,
+                mediator.answering(SQL) as at_fault,
+                mediator.answering(SQL) as other,
+            ):
+                assert at_fault._stages is not None
+                monkeypatch.setattr(at_fault._stages, "prefer", fails)
+                async with mediator._turns:
+                    at_fault.steer(prefer={"r.a > 3": 2.0})
+                with pytest.raises(ValueError, match="at fault"):
+                    await all_of(at_fault)
+                assert (await all_of(other)).num_rows == 200
+                assert at_fault.report.stopped == "failed: at fault"
+                assert other.report.complete
+
+        in_virtual_time(main())
+
     def test_a_bad_one_is_told_before_anything_is_asked(self) -> None:
         async def main() -> None:
             web = slow_web()
@@ -361,7 +414,10 @@ class TestSaid:
                 async with answers:
                     check_same(await all_of(answers), truth(web.tables, TRADE))
                     answers.steer(resume=["prices_north"], prefer={})
-                answers.steer(pause=["prices_south"])
+                ended, report = answers.steering, answers.report
+                assert answers.steer(pause=["prices_south"], prefer={"b.year > 1990": 5.0}) == ended
+                assert answers.steering == ended
+                assert answers.report.as_dict() == report.as_dict()
                 assert web.counters["offers_north"].requests == 0
                 assert answers.report.complete
 

@@ -53,6 +53,9 @@ def test_a_value_that_it_fails_on_does_not_meet_it() -> None:
     assert met("b.title::int > 3", b_title=["4", "four", "2"]) == [True, False, False]
     assert met("(b.year * 2)::tinyint > 0", b_year=[1, 2_000]) == [True, False]
     assert met("error(b.title) is null", b_title=["x"]) == [False]
+    digits = "0.1234567890123456789012345678901234567"
+    assert met(f"b.year > {digits}", b_year=[1, 2_000]) == [True, False], "too many digits for the second"
+    assert met(f"b.year < {1 << 127}", b_year=[1]) == [False], "no type of DuckDB has both"
 
 
 def test_several_each_with_its_weight() -> None:
