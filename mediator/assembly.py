@@ -12,7 +12,7 @@ from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.measured import Measurements
 from mediator.catalog.model import Relation
 from mediator.clock import Clock
-from mediator.eddy.backlog import BACKLOG
+from mediator.eddy.backlog import BACKLOG, EVERYTHING
 from mediator.eddy.constraints import Graph, legal
 from mediator.eddy.decisions import Watch
 from mediator.eddy.eddy import ROOM, Eddy
@@ -21,7 +21,7 @@ from mediator.eddy.goals.aiming import Aim
 from mediator.eddy.goals.goal import Goal
 from mediator.eddy.policies.benefit import Benefit
 from mediator.eddy.policies.fixed import Fixed
-from mediator.eddy.policies.foresight import Foresight
+from mediator.eddy.policies.foresight import HELD, Foresight
 from mediator.eddy.policies.lottery import Lottery
 from mediator.eddy.policies.naive import Naive
 from mediator.eddy.policies.random import AtRandom
@@ -54,6 +54,7 @@ class Settings:
     seed: int = 0
     window: int = WINDOW  # rows after which the windowed lottery forgets
     revisit: int = 64  # batches of a signature that follow one routing decision at most
+    held: float = HELD  # seconds of work for which the default policy does not think a choice over
     largest_batch: int = LARGEST_BATCH
     room: int = ROOM
     backlog: int = BACKLOG  # lookups that are sent where others might be better, however slow the site
@@ -156,7 +157,8 @@ def assemble(
         revisit=settings.revisit,
         room=settings.room,
         slice=settings.slice,
-        backlog=settings.backlog,
+        # What is only held, or waits for a scan, stands in nobody's way.
+        backlog=settings.backlog if settings.goal != "fewest_calls" else EVERYTHING,
         hands=house.hands,
         watch=watch,
         thrift=aim.thrift(),
@@ -192,12 +194,11 @@ def policy_of(settings: Settings, block: Block, verdict: Verdict) -> Policy:
         case "foresight":
             graph = Graph.of(block)
             rules = partial(legal, graph=graph, providers=verdict.providers, chosen=verdict.chosen)
-            remote = [p.alias for p in verdict.chosen if p.depends]
-            return Foresight(graph, rules, remote, settings.kept)
+            return Foresight(graph, rules, settings.kept, settings.held)
         case "rank":
-            return Rank([p.alias for p in verdict.chosen if p.depends], settings.kept)
+            return Rank(settings.kept)
         case "benefit":
-            return Benefit(remote=[p.alias for p in verdict.chosen if p.depends], kept=settings.kept)
+            return Benefit(settings.kept)
         case "windowed":
             return WindowedLottery(Random(settings.seed), settings.window, settings.kept)
         case "lottery":

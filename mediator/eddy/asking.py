@@ -219,7 +219,7 @@ class Asking:
             entry = Entry(Known.FAILED, event.at, cause=cause, method=opened.ask.method)
             # What was looked up in this way without need is looked up again, as the chosen provider has it.
             self.owed |= not self._relying.on(opened.ask)
-        for binding in self._ended(opened, event.bindings):
+        for binding in self._ended(opened, event.bindings, answered=True):
             view.coverage.note(opened.ask.bind_set, binding, entry)
             self.tallies[opened.ask.relation].answered += 1
         if view.coverage.whole:
@@ -234,7 +234,9 @@ class Asking:
         self._relying.failed(ask)
         self.tallies[ask.relation].failed += len(ended)
         if not ask.bind_set and self._scanned_elsewhere(ask):
-            self._relying.broken |= {(a.number, ask.method) for a in self._run.block.aliases}
+            self._relying.broken |= {
+                (a.number, ask.method) for a in self._run.block.aliases if a.relation.name == ask.relation
+            }
             return
         relying = self._relying.on(ask)
         before = self.chosen
@@ -341,11 +343,11 @@ class Asking:
             self.tallies[stem.relation.name].served += 1
         return unknown
 
-    def _ended(self, opened: Open, bindings: Sequence[Binding]) -> list[Binding]:
+    def _ended(self, opened: Open, bindings: Sequence[Binding], answered: bool = False) -> list[Binding]:
         """Those of the bindings that had not ended yet; they have now."""
         ended = [b for b in bindings if b in opened.left]
         opened.left.difference_update(ended)
-        self.pace.ended(opened.ask, len(ended))
+        self.pace.ended(opened.ask, len(ended), answered)
         self.urging.ended(opened.ask, ended)
         if not opened.left and opened.ask.number in self._open:
             del self._open[opened.ask.number]

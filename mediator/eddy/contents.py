@@ -63,7 +63,7 @@ class Contents:
         signature = batch.signature
         if batch.cut >= 0 or signature.part or signature.completing >= 0:
             return [batch]
-        if self._router.due(signature):
+        if signature in self._divisions or self._router.due(signature):
             wanted = self._policy.survey(signature, self._router.array(signature), len(batch))
             if wanted is not None:
                 self._divide(batch, *wanted)
@@ -114,6 +114,8 @@ class Contents:
                 visible.append(self._unbuilt.meets(sample)[where.alias])
             else:
                 assert isinstance(where, Select)
+                if self._selecting.most(where.predicate) < len(sample):
+                    return None
                 counts.append(self._selecting.test(sample, where.predicate).astype(np.float64))
                 took = self._selecting.took
                 visible.append(0)

@@ -17,11 +17,8 @@ from mediator.eddy.wording import Wording, number, said
 from mediator.flow.batch import Signature
 
 LAST = 32  # decisions that are kept for a look at a running query
-_SCORES = (
-    "rank",
-    "score",
-    "cost",
-)  # figures that are made of others: they say that something moved, not what
+# Figures that are made of others: they say that something moved, not what.
+_SCORES = ("rank", "ms to the end", "benefit by cost", "odds")
 _MOVED = 0.01  # of a figure, below which it has not
 
 Figures = Mapping[str, float]

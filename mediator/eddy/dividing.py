@@ -108,8 +108,9 @@ def _cut(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple[flo
     below = sums[places - 1]
     total = below.min(axis=1) + (sums[-1] - below).min(axis=1)
     found = int(total.argmin())
-    value = values[int(order[places[found]])].as_py()
-    yield float(total[found]), Division(column, 2, below=value)
+    value = _plain(values.take([int(order[places[found]])]))
+    if value is not None:
+        yield float(total[found]), Division(column, 2, below=value[0])
 
 
 def _grouped(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple[float, Division]]:
@@ -118,15 +119,27 @@ def _grouped(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple
     distinct = len(coded.dictionary)
     if not 1 < distinct <= _FEW:
         return
+    plain = _plain(coded.dictionary)
+    if plain is None:
+        return
     codes = coded.indices.fill_null(distinct).to_numpy(zero_copy_only=False)
     sums = np.stack([np.bincount(codes, c, minlength=distinct + 1) for c in costs.T], axis=1)
     wishes: dict[int, list[object]] = {}
-    for value, wish in zip(coded.dictionary.to_pylist(), sums.argmin(axis=1)[:distinct], strict=True):
+    for value, wish in zip(plain, sums.argmin(axis=1)[:distinct], strict=True):
         wishes.setdefault(int(wish), []).append(value)
     if len(wishes) > 1:
         by_size = sorted(wishes.values(), key=len, reverse=True)
         groups = tuple(tuple(group) for group in by_size[1:])
         yield float(sums.min(axis=1).sum()), Division(column, len(by_size), groups=groups)
+
+
+def _plain(values: pa.Array) -> list[object] | None:
+    """As Python has them; none where it has no such values, like days before the year 1."""
+    try:
+        plain: list[object] = values.to_pylist()
+    except (ValueError, OverflowError):
+        return None
+    return plain
 
 
 def _apart(costs: Figures, labels: Labels, choosing: Mask) -> float:

@@ -7,7 +7,7 @@ answer may depend on, and no row is owed a lookup.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -85,9 +85,11 @@ class Eddy:
         self._probing = Probing(run, self._hands, room, self._effort)
         names = [alias.relation.name for alias in run.block.aliases]
         self.backlog = Backlog(self.asking, names, backlog)
-        situating = Situating(self._probing, self.asking, self.unbuilt, names)
-        self._router = self.routing = Router(policy, may_go, revisit, decisions, situating)
         self._floating = self.floating = Preferring(floating, run, preferences)
+        situating = Situating(
+            self._probing, self.asking, self.unbuilt, names, partial(_worth, self._floating)
+        )
+        self._router = self.routing = Router(policy, may_go, max(1, revisit), decisions, situating)
         self.asking.weigh = self._floating.weights
         self.asking.urging.worth = self._floating.worth
         self._recounts = False  # who waits for what is to be counted again
@@ -183,18 +185,26 @@ class Eddy:
             return batch, self._at_once(batch.signature)
         while True:
             where, sample = self._router.next(batch)
-            empty = False
             if isinstance(where, Probe):
                 batch = self.unbuilt.arriving(batch, where.alias)
-                empty = not batch.seen[where.alias]  # nothing can be learnt there yet
-            known = not sample or empty
-            if not known and (seen := self._glance(batch, where)):
+            sample = self._tried(batch, where, sample)
+            if sample and (seen := self._glance(batch, where)):
                 self._router.learn(seen, wanted=True)
                 continue
-            if known or len(batch) <= 2 * sample:
+            if not sample or len(batch) <= 2 * sample:
                 going = self._cut(batch, where)
                 return None if going is None else (going, where)
-            self._look(batch.take(np.arange(0, len(batch), len(batch) // sample)), where)
+            self._look(batch.take(np.arange(sample) * len(batch) // sample), where)
+
+    def _tried(self, batch: Batch, where: Destination, sample: int) -> int:
+        """How many of so many rows are worth trying there before the batch goes; 0: nothing is to be learnt by that."""
+        match where:
+            case Probe():
+                return sample if batch.seen[where.alias] else 0
+            case Select():  # where so few go at once, the first step is the trial
+                return sample if self._selecting.most(where.predicate) > 2 * sample else 0
+            case _:
+                return 0
 
     def _glance(self, batch: Batch, where: Destination) -> Visit | None:
         """What would come of going there, as far as a few keys tell it."""
@@ -237,7 +247,7 @@ class Eddy:
             out = int(np.count_nonzero(self._selecting.test(sample, where.predicate)))
             visit = Visit(sample.signature, where, len(sample), out, self._selecting.took)
         else:
-            return
+            raise AssertionError("only what finds or tests rows can be tried")
         self._router.learn(visit, wanted=True)
 
     def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
@@ -316,9 +326,10 @@ class Eddy:
         if not self._hopeless():
             for batch in self.unbuilt.due([a for a in range(self._graph.size) if self.asking.promised(a)]):
                 self._floating.push(batch)
-            for batch in self.backlog.due():
+            waiting = self.asking.waiting()
+            for batch in self.backlog.due(resting=not waiting):
                 self._floating.push(batch)
-            if self._floating or self.asking.waiting():
+            if self._floating or waiting:
                 return
             if self._paid():
                 return
@@ -363,6 +374,10 @@ class Eddy:
         self._out = []
         self.asking.commands = []
         return commands
+
+
+def _worth(floating: Preferring) -> Mapping[str, float]:
+    return floating.worth
 
 
 def _providers(asking: Asking) -> Sequence[Sequence[Provider]]:

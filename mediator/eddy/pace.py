@@ -73,17 +73,20 @@ class Pace:
         if ask.bind_set and (lookups := self._lookups.get(ask.relation)) is not None:
             lookups.found += rows
 
-    def ended(self, ask: Ask, bindings: int) -> None:
-        """So many bindings of it, for better or worse."""
+    def ended(self, ask: Ask, bindings: int, answered: bool) -> None:
+        """So many bindings of it. Those that were not answered, but given up or found elsewhere, say nothing of the
+        site."""
         lookups = self._lookups.get(ask.relation)
         if ask.bind_set and lookups is not None and bindings:
+            lookups.pending -= bindings
+            self.pending -= bindings
+            self.ends += bindings
+            if not answered:
+                return
             now = self._clock()
             if (asked_at := self._asked_at.pop(ask.number, None)) is not None:
                 lookups.waited(now - asked_at)
-            lookups.pending -= bindings
             lookups.done += bindings
-            self.pending -= bindings
-            self.ends += bindings
             took = now - lookups.since
             lookups.busy += took
             lookups.since = now

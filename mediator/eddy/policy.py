@@ -24,18 +24,22 @@ class Visit(NamedTuple):
     seconds: float
     visible: int = 0  # rows that a probe could meet
     compared: bool = False
+    alike: int = 0  # visits before it that were not told of, since they came to about as much
 
 
 class Situation(NamedTuple):
     """What there is to a choice beside the signature: how many rows are to go there, how many of each alias they may
-    meet, and how many of each an index has to take in before that; what a lookup of each takes, in seconds (0 where
-    none has ended), and how many rows it finds."""
+    meet, and how many of each an index has to take in before that; which aliases are `remote`, as their rows are looked
+    up at a site, what a lookup of each takes, in seconds (0 where none has ended), and how many rows it finds; and
+    what rows of each are worth to the user beside others."""
 
     rows: int
     seen: tuple[int, ...]
     behind: tuple[int, ...] = ()
+    remote: tuple[int, ...] = ()
     waits: tuple[float, ...] = ()
     finds: tuple[float, ...] = ()
+    worth: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

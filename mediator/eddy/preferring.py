@@ -37,11 +37,6 @@ class Preferring:
         return self._inner.rows
 
     @property
-    def any(self) -> bool:
-        """Whether anything is preferred."""
-        return bool(self._preferences)
-
-    @property
     def worth(self) -> dict[str, float]:
         """By relation, the weights of all preferences that speak of it, multiplied."""
         found: dict[str, float] = {}

@@ -97,10 +97,13 @@ class Router:
         choose again soon if it was not what was expected."""
         flow = None
         if not visit.compared:
-            flow = self.flows.learn(visit)
-            if flow.unheard and not wanted:
+            flow, like = self.flows.learn(visit)
+            if flow.unheard and like and not wanted:
                 flow.unheard -= 1
+                flow.untold += 1
                 return
+            if flow.untold and not wanted:
+                visit, flow.untold = visit._replace(alike=flow.untold), 0
         said = self._policy.learn(visit)
         if said and flow is not None:
             flow.unheard = max(0, said)

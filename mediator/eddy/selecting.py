@@ -27,7 +27,7 @@ class Selecting:
 
     def cut(self, batch: Batch, number: int) -> tuple[Batch, Batch | None]:
         """So much of the batch as is tested at once, and what is left of it."""
-        most = self._most(number)
+        most = self.most(number)
         if len(batch) <= most:
             return batch, None
         return batch.take(slice(0, most)), batch.take(slice(most, None))
@@ -47,7 +47,8 @@ class Selecting:
         self.took = seconds
         return keep
 
-    def _most(self, number: int) -> int:
+    def most(self, number: int) -> int:
+        """How many rows are tested at once, by what is known now."""
         if not self._slice:
             return 1
         rows, seconds = self._known.get(number, (0, 0.0))

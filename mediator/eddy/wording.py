@@ -103,13 +103,15 @@ def said(name: str, value: float) -> str:
     """A figure of a policy's in words, to follow what it is a figure of."""
     match name:
         case "fan-out":
-            return f"brings {number(value)} rows for each"
+            return f"brings {number(value)} {'row' if value == 1.0 else 'rows'} for each"
         case "us a row":
             return f"takes {number(value)} µs a row"
-        case "ms a lookup":
-            return f"takes {number(value)} ms a lookup"
-        case "us to the end":
-            return f"is expected to take {number(value)} µs a row to the end"
+        case "ms to the end":
+            return f"is expected to take {number(value)} ms to the end"
+        case "benefit by cost":
+            return f"is worth {number(value)} a second"
+        case "odds":
+            return f"is drawn with a chance of {number(value)}"
         case "tickets":
             return f"has {number(value)} tickets"
         case "seconds of lookups" | "seconds of scan":

@@ -41,6 +41,7 @@ class Sites:
         self.waiting: dict[str, list[tuple[int, tuple[object, ...]]]] = {"s": [], "t": []}
         self.answers: list[pa.RecordBatch] = []
         self.scan = 0
+        self.turns = 0
         for ask in self.stages.start().commands:
             assert isinstance(ask, Ask)
             self.scan = ask.number
@@ -52,6 +53,7 @@ class Sites:
 
     def turn(self) -> None:
         while not self.stages.idle:
+            self.turns += 1
             work = self.stages.turn(4)
             self.answers += work.answers
             for command in work.commands:
@@ -60,10 +62,14 @@ class Sites:
                 else:
                     assert isinstance(command, Cancel)
 
-    def scanned(self, rows: int = ROWS) -> None:
-        batch = pa.RecordBatch.from_arrays([pa.array(range(rows))] * 3, schema=self.schemas["r"])
+    def scanned(self, rows: int = ROWS, keys: int | None = None, last: bool = True) -> None:
+        """So many rows of R arrive, with so many different keys; each with its own where nothing is said."""
+        joined = pa.array([n % (keys or rows) for n in range(rows)])
+        columns = [pa.array(range(rows)), joined, joined]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schemas["r"])
         self.stages.admit(Arrived(self.scan, Landing(batch)))
-        self.stages.admit(Exhausted(self.scan, SEED, landings=()))
+        if last:
+            self.stages.admit(Exhausted(self.scan, SEED, landings=()))
         self.turn()
 
     def answered(self, name: str, found: bool = True, failing: bool = False) -> None:
@@ -150,7 +156,7 @@ def test_a_fast_site_is_given_more() -> None:
         pace.asked(_ask(number))
     for number in range(50):  # a tenth of a second for the first, then one each millisecond
         now[0] = 0.1 + 0.001 * number
-        pace.ended(_ask(number), 1)
+        pace.ended(_ask(number), 1, answered=True)
         pace.over(_ask(number))
     assert pace.room("s", 4) > 50, "a hundred end while one takes its time"
 
@@ -161,7 +167,7 @@ def test_a_site_that_has_gone_silent_is_given_less_at_once() -> None:
     for number in range(20):
         pace.asked(_ask(number))
         now[0] += 0.001
-        pace.ended(_ask(number), 1)
+        pace.ended(_ask(number), 1, answered=True)
     assert pace.of("s").lookup < 0.01
     pace.asked(_ask(99))
     now[0] += 2.0
@@ -177,6 +183,32 @@ def test_what_a_lookup_finds_is_known() -> None:
         pace.asked(_ask(number))
         now[0] += 0.5
         pace.came(_ask(number), 3 * (number % 2))
-        pace.ended(_ask(number), 1)
+        pace.ended(_ask(number), 1, answered=True)
     assert pace.of("s").finds == 1.5
     assert 0.4 < pace.of("s").lookup < 0.6
+
+
+def test_rows_whose_matches_are_there_do_not_wait_for_room() -> None:
+    sites = Sites()
+    sites.scanned(10, last=False)
+    sites.drained()
+    sites.turns = 0
+    sites.scanned(20_000, keys=10)
+    assert sites.under_way == 0
+    assert sites.turns < 10
+    assert sum(batch.num_rows for batch in sites.answers) == 20_010
+
+
+def test_one_lookup_at_least_is_always_borne() -> None:
+    sites = Sites(backlog=0)
+    sites.scanned(20)
+    sites.drained()
+    assert sites.stages.finished
+    assert sum(batch.num_rows for batch in sites.answers) == 20
+
+
+def test_where_calls_are_saved_rows_are_held_as_a_whole() -> None:
+    sites = Sites(goal="fewest_calls")
+    sites.scanned(20_000, keys=5_000)
+    assert sites.turns < 40
+    assert sites.eddy.backlog.rows == 0

@@ -190,7 +190,7 @@ def test_signatures_and_destinations_in_words() -> None:
 )
 def test_numbers_are_short(value: float, text: str) -> None:
     assert number(value) == text
-    assert said("odds", value) == f"has the odds {text}"
+    assert said("odds", value) == f"is drawn with a chance of {text}"
 
 
 def test_nobody_is_asked_while_nobody_looks_on() -> None:

@@ -100,3 +100,11 @@ def test_every_row_has_a_part_whatever_comes() -> None:
 def test_a_division_can_be_read() -> None:
     assert Division(_column("n"), 2, below=10).text == "n < 10"
     assert Division(_column("w"), 2, groups=(("a", "b", "c", "d"),)).text == "w in a, b, c, ..."
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_values_that_python_cannot_say_divide_nothing(unit: str) -> None:
+    """Some ten thousand years off, or finer than a microsecond."""
+    far = 2**62 if unit == "us" else 1
+    times = pa.array([far + 2 * int(h) + 1 for h in HALF], pa.int64()).cast(pa.timestamp(unit))
+    assert best_division({_column("time"): times}, OPPOSED, PRICE) is None

@@ -180,7 +180,7 @@ def _paced(clock: Clock, pending: int) -> Pace:
     pace.asked(lookup)
     pace.asked(scan)
     clock.now = 1.0
-    pace.ended(lookup, 4)
+    pace.ended(lookup, 4, answered=True)
     pace.came(scan, 50)
     return pace
 

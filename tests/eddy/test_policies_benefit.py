@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mediator.eddy.destinations import Destination, LookUp, Park, Probe
-from mediator.eddy.policies.benefit import Benefit, Worth
+from mediator.eddy.destinations import LookUp, Park, Probe
+from mediator.eddy.policies.benefit import Benefit
 from mediator.eddy.policy import Situation, Visit
-from mediator.flow.batch import Signature
 from tests.eddy.policies_kit import HERE, NOWHERE, S1, S2, Module, run, selections, share, visit
 
 BOUNCED = HERE._replace(completing=1)
@@ -19,11 +18,8 @@ def probed(alias: int, fan_out: float, seconds: float = 1e-6, visible: int = 1_0
     return visit(Probe(alias), Module(seconds, fan_out), 2_000, visible=visible)
 
 
-def preferring(alias: int) -> Worth:
-    def worth(signature: Signature, destination: Destination) -> float:
-        return 5.0 if getattr(destination, "alias", -1) == alias else 1.0
-
-    return worth
+def preferring(alias: int) -> Situation:
+    return SEEN._replace(worth=tuple(5.0 if n == alias else 1.0 for n in range(3)))
 
 
 def taught(policy: Benefit, *visits: Visit) -> Benefit:
@@ -49,9 +45,10 @@ def test_it_goes_where_more_rows_come_back_rather_than_where_fewer_do() -> None:
 
 
 def test_what_the_user_prefers_is_worth_more() -> None:
-    policy = taught(Benefit(preferring(1)), probed(1, 0.5), probed(2, 1.0))
-    assert policy.choose(HERE, STEMS, SEEN) == Probe(1)
-    assert policy.why(HERE, STEMS, SEEN)[Probe(1)]["worth"] == 5.0
+    policy = taught(Benefit(), probed(1, 0.5), probed(2, 1.0))
+    assert policy.choose(HERE, STEMS, SEEN) == Probe(2)
+    assert policy.choose(HERE, STEMS, preferring(1)) == Probe(1)
+    assert policy.why(HERE, STEMS, preferring(1))[Probe(1)]["worth"] == 5.0
 
 
 def test_what_has_not_arrived_is_not_held_against_a_join() -> None:
@@ -76,14 +73,16 @@ def test_what_is_unknown_is_tried_in_turns_and_with_a_few_rows() -> None:
 
 
 def test_rows_that_must_be_looked_up_come_after_those_that_are_there() -> None:
-    policy = taught(Benefit(remote=[2]), probed(1, 0.1), probed(2, 9.0))
-    assert policy.choose(HERE, STEMS, SEEN) == Probe(1)
+    policy = taught(Benefit(), probed(1, 0.1), probed(2, 9.0))
+    assert policy.choose(HERE, STEMS, SEEN) == Probe(2)
+    far = SEEN._replace(remote=(2,), waits=(0.0,) * 3, finds=(1.0,) * 3)
+    assert policy.choose(HERE, STEMS, far) == Probe(1)
 
 
 def test_what_bounced_waits_for_the_scan_unless_it_is_preferred() -> None:
     legal = [Park(1), LookUp(1, 0), LookUp(1, 1)]
     assert Benefit().choose(BOUNCED, legal, NOWHERE) == Park(1)
-    assert Benefit(preferring(1)).choose(BOUNCED, legal, NOWHERE) == LookUp(1, 0)
+    assert Benefit().choose(BOUNCED, legal, preferring(1)) == LookUp(1, 0)
 
 
 def test_what_bounced_is_looked_up_where_there_is_no_scan_to_wait_for() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mediator.eddy.destinations import Destination, Probe
 from mediator.eddy.policies.fixed import Fixed
 from mediator.eddy.policies.rank import Rank
@@ -80,3 +82,43 @@ def test_a_choice_that_turned_bad_is_left() -> None:
         router.learn(_seen(BOTH[0], fan_out=3.0))
         where, _ = router.next(SOME)
     assert where == BOTH[1]
+
+
+class _Told(Fixed):
+    """Wants to hear of every tenth visit."""
+
+    def __init__(self) -> None:
+        super().__init__((0, 1, 2))
+        self.visits: list[Visit] = []
+
+    def learn(self, visit: Visit) -> int:
+        self.visits.append(visit)
+        return 9
+
+
+def test_a_visit_that_a_policy_is_told_of_stands_for_those_that_it_was_not() -> None:
+    policy = _Told()
+    router = _router(policy)
+    for _ in range(25):
+        router.learn(_seen(BOTH[0], fan_out=0.1))
+    assert [visit.alike for visit in policy.visits] == [0, 9, 9]
+
+
+def test_what_a_policy_wanted_to_know_stands_for_nothing_else() -> None:
+    policy = _Told()
+    router = _router(policy)
+    for _ in range(6):
+        router.learn(_seen(BOTH[0], fan_out=0.1))
+    router.learn(_seen(BOTH[0], fan_out=0.1), wanted=True)
+    assert [visit.alike for visit in policy.visits] == [0, 0]
+
+
+@pytest.mark.parametrize("surprise", [0.0, 100.0])
+def test_a_surprise_is_told_at_once(surprise: float) -> None:
+    policy = _Told()
+    router = _router(policy)
+    for _ in range(4):
+        router.learn(_seen(BOTH[0], fan_out=1.0))
+    router.learn(_seen(BOTH[0], fan_out=surprise))
+    assert [visit.alike for visit in policy.visits] == [0, 3]
+    assert policy.visits[-1].rows_out == surprise * ROWS

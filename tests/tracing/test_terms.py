@@ -23,13 +23,17 @@ counts = st.integers(0, 2**40)
 signatures = st.builds(Signature, counts, counts, st.integers(-1, 20), counts)
 destinations = st.one_of(st.builds(Probe, counts), st.builds(LookUp, counts, counts), st.builds(Park, counts))
 seconds = st.floats(allow_nan=False)
-visits = st.builds(Visit, signatures, destinations, counts, counts, seconds, counts, st.booleans())
+visits = st.builds(Visit, signatures, destinations, counts, counts, seconds, counts, st.booleans(), counts)
 seen = st.lists(counts).map(tuple)
 times = st.lists(seconds).map(tuple)
 plain = st.one_of(st.none(), st.booleans(), counts, seconds, st.text())
 terms = st.recursive(
     st.one_of(
-        plain, signatures, destinations, visits, st.builds(Situation, counts, seen, seen, times, times)
+        plain,
+        signatures,
+        destinations,
+        visits,
+        st.builds(Situation, counts, seen, seen, seen, times, times, times),
     ),
     lambda inner: st.one_of(st.lists(inner).map(tuple), st.dictionaries(destinations, inner)),
 )

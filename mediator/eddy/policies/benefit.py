@@ -5,13 +5,14 @@ The benefit of a step is how many rows are expected to come back for each that g
 the cost is the time that takes. It is a policy for whoever watches the answers come in: what brings rows soon is done
 first, also where thinning them out first would end sooner.
 
-Rows that the user prefers are worth more (`worth`). What bounced and is preferred is looked up at once, even where a
-scan would bring the same rows by and by; what is not preferred waits for the scan, as long as there is one to wait for.
+Rows of a relation that the user's preferences speak of are worth more: that of them which is preferred shows there.
+What bounced off such a relation is looked up at once, even where a scan would bring the same rows by and by; what
+bounced off another waits for the scan, as long as there is one to wait for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
@@ -20,17 +21,9 @@ from mediator.eddy.policies.usual import Usual
 from mediator.eddy.policy import Situation, Visit
 from mediator.flow.batch import Signature
 
-# What a row that comes back from there is worth to the user, for a batch of that signature; 1 where nothing is said.
-Worth = Callable[[Signature, Destination], float]
-
 _KEEP = 0.9  # what a visit's weight shrinks to with each later one
 _TRIAL = 1_024  # rows that show what a destination is like
 _LEAST = 0.5  # rows: what no row is counted as
-
-
-def alike(signature: Signature, destination: Destination) -> float:
-    """The worth of rows where the user prefers none."""
-    return 1.0
 
 
 @dataclass(slots=True)
@@ -55,13 +48,8 @@ class _Yield:
 
 
 class Benefit(Usual):
-    def __init__(
-        self, worth: Worth = alike, remote: Collection[int] = (), kept: float = float("inf")
-    ) -> None:
-        """`remote` are the aliases whose rows are looked up: what a probe there brings comes a call later."""
+    def __init__(self, kept: float = float("inf")) -> None:
         super().__init__(kept)
-        self._worth = worth
-        self._remote = frozenset(remote)
         self._of: dict[tuple[Signature, Destination], _Yield] = {}
         self._anywhere: dict[Destination, _Yield] = {}
         self._sent: dict[tuple[Signature, Destination], int] = {}  # how often, while nothing is known
@@ -69,7 +57,7 @@ class Benefit(Usual):
 
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         if signature.completing >= 0:
-            return self._completion(signature, legal)
+            return _completion(legal, situation)
         chosen = max(legal, key=lambda d: self._standing(signature, d, situation))
         if self._known(signature, chosen) is None:
             self._sent[signature, chosen] = self._sent.get((signature, chosen), 0) + 1
@@ -92,20 +80,11 @@ class Benefit(Usual):
             d: {
                 "fan-out": past.matches(_visible(d, situation)),
                 "us a row": 1e6 * self._seconds(past),
-                "worth": self._worth(signature, d),
-                "benefit by cost": self._ratio(signature, d, situation, past),
+                "worth": _worth(d, situation),
+                "benefit by cost": self._ratio(d, situation, past),
             }
             for d, past in known.items()
         }
-
-    def _completion(self, signature: Signature, legal: Sequence[Destination]) -> Destination:
-        """To wait costs nothing; to ask is worth its call where somebody wants the rows now, or nobody else asks."""
-        lookups = [d for d in legal if isinstance(d, LookUp)]
-        waits = [d for d in legal if isinstance(d, Park)]
-        preferred = [d for d in lookups if self._worth(signature, d) > 1.0]
-        if preferred or not waits:
-            return min(preferred or lookups, key=lambda d: d.provider)
-        return waits[0]
 
     def _known(self, signature: Signature, destination: Destination) -> _Yield | None:
         """What visits from this signature came to; failing that, those from any."""
@@ -116,19 +95,18 @@ class Benefit(Usual):
     ) -> tuple[bool, float, int]:
         """The larger, the better: rows that are there before those that must be looked up; what was never tried
         first, in turns."""
-        near = not (isinstance(destination, Probe) and destination.alias in self._remote)
+        near = not (isinstance(destination, Probe) and destination.alias in situation.remote)
         past = self._known(signature, destination)
         if past is None:
             return near, float("inf"), -self._sent.get((signature, destination), 0)
-        return near, self._ratio(signature, destination, situation, past), 0
+        return near, self._ratio(destination, situation, past), 0
 
-    def _ratio(
-        self, signature: Signature, destination: Destination, situation: Situation, past: _Yield
-    ) -> float:
+    def _ratio(self, destination: Destination, situation: Situation, past: _Yield) -> float:
         rows, seconds = past.matches(_visible(destination, situation)), self._seconds(past)
-        if isinstance(destination, Probe) and destination.alias in self._remote and situation.waits:
+        # What a probe of a remote alias brings comes a call later.
+        if isinstance(destination, Probe) and destination.alias in situation.remote:
             rows, seconds = situation.finds[destination.alias], seconds + situation.waits[destination.alias]
-        return rows * self._worth(signature, destination) / seconds
+        return rows * _worth(destination, situation) / seconds
 
     def _seconds(self, past: _Yield) -> float:
         return self._usual.per_row(past.seconds, past.expected)
@@ -137,3 +115,20 @@ class Benefit(Usual):
 def _visible(destination: Destination, situation: Situation) -> int:
     """Rows that each may meet there; 1 where it meets none."""
     return situation.seen[destination.alias] if isinstance(destination, Probe) else 1
+
+
+def _worth(destination: Destination, situation: Situation) -> float:
+    """What a row that comes back from there is worth to the user; 1 where nothing is said."""
+    if not situation.worth or not isinstance(destination, Probe | LookUp):
+        return 1.0
+    return situation.worth[destination.alias]
+
+
+def _completion(legal: Sequence[Destination], situation: Situation) -> Destination:
+    """To wait costs nothing; to ask is worth its call where somebody wants the rows now, or nobody else asks."""
+    lookups = [d for d in legal if isinstance(d, LookUp)]
+    waits = [d for d in legal if isinstance(d, Park)]
+    preferred = [d for d in lookups if _worth(d, situation) > 1.0]
+    if preferred or not waits:
+        return min(preferred or lookups, key=lambda d: d.provider)
+    return waits[0]

@@ -15,7 +15,7 @@ lookup takes and how often it finds something.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import Destination, Probe, Select
@@ -36,10 +36,8 @@ _STALE = 0.05  # share of all work after which a step is looked at again
 _HOP = 6e-5  # seconds that looking takes, however few rows it is done with
 _SURVEY = 0.01  # seconds of work before which a survey cannot be afforded: it takes about one millisecond
 _AGAIN = 8  # times as many rows until there is another look at what tells them apart
-_HELD = 1e-3  # seconds of work for which a choice is not thought over: to think takes some hundredths of that
-_CALM = (
-    60  # visits to a step that brought nothing new: the more, the fewer of the next it wants to be told of
-)
+HELD = 1e-3  # seconds of work for which a choice is not thought over: to think takes some hundredths of that
+_CALM = 60  # visits to a step that were like those before: the more, the fewer of the next it is told of
 _UNTOLD = 2e-3  # seconds of work at a step that it need not be told of
 _FEWEST = 256  # rows of a batch that may be parted
 _LESS = 0.7  # times as many matches: less than in general
@@ -48,14 +46,13 @@ _LESS = 0.7  # times as many matches: less than in general
 class Foresight(Usual):
     glances = True
 
-    def __init__(
-        self, graph: Graph, legal: Legal, remote: Collection[int] = (), kept: float = float("inf")
-    ) -> None:
-        """`remote` are the aliases whose rows are looked up."""
+    def __init__(self, graph: Graph, legal: Legal, kept: float = float("inf"), held: float = HELD) -> None:
+        """A choice is not thought over for `held` seconds of work; where that is 0 it is told of every visit too."""
         super().__init__(kept)
+        self._held = held
         self._lattice = Lattice(graph, legal)
         self._usual = Expectation()
-        self._outlook = Outlook(self._lattice, remote)
+        self._outlook = Outlook(self._lattice)
         self._unsettled: dict[Ratio, None] = {}
         self._trial: tuple[Signature, Destination, int] | None = None
         self._work = self._looked = 0.0
@@ -88,7 +85,7 @@ class Foresight(Usual):
             elif local and (looked_at := self._curious(signature, chosen, steps, rows, min(seconds))):
                 chosen = looked_at
             elif local:
-                until = self._work + _HELD
+                until = self._work + self._held
                 node.held = Held(chosen.alias, chosen.destination, until, rows, situation.seen.count(0))
         chosen.tries += 1
         return chosen.destination
@@ -99,13 +96,14 @@ class Foresight(Usual):
             return 0
         if visit.compared:
             return self._compared(step, visit)
-        # Visits that were not told of, as they were expected to be like those before, count like this one.
-        times = 1 + step.untold
+        times = 1 + visit.alike
         step.calm += step.calm < _CALM
-        step.untold = min(step.calm // 1, int(_UNTOLD / max(visit.seconds, 1e-6)))
+        untold = min(step.calm, int(_UNTOLD / max(visit.seconds, 1e-6))) if self._held else 0
         rows = visit.rows_in + visit.rows_out
         self._work += times * visit.seconds
         step.before.came += times * visit.rows_in
+        if step.parent is not None:
+            step.parent.before.came += times * visit.rows_in
         step.at = self._work
         step.cost.add(rows, visit.seconds)
         if step.alias >= 0:
@@ -118,14 +116,15 @@ class Foresight(Usual):
         if new:
             step.before.held = None
         if step.own.add(pairs, visit.rows_out):
-            step.calm = step.untold = 0
+            step.calm = 0
             step.before.held = None
             self._outlook.moved()
             return AGAIN
-        return AGAIN if new else step.untold
+        return AGAIN if new else untold
 
     def _compared(self, step: Step, visit: Visit) -> int:
-        self._looked += visit.seconds
+        self._looked += visit.seconds + _HOP
+        step.at = self._work
         self._trial = None
         self._unsettled[step.shared] = None
         step.shared.add(visit.rows_in * visit.visible, visit.rows_out)
@@ -214,7 +213,7 @@ class Foresight(Usual):
             s
             for s in steps
             if s is not chosen
-            and (not s.own.known or self._work - s.at > _STALE * self._work)
+            and self._work - s.at > _STALE * self._work
             and self._outlook.first(s, rows) < least
         ]
         if not others:

@@ -57,7 +57,7 @@ class Step:
 
     __slots__ = (
         "after", "alias", "at", "before", "calm", "cost", "destination", "link", "own", "parent", "shared",
-        "tries", "untold",
+        "tries",
     )  # fmt: skip
 
     def __init__(
@@ -74,8 +74,7 @@ class Step:
         self.parent = parent  # the same step of all parts together
         self.tries = 0
         self.calm = 0  # visits since it last brought something new
-        self.untold = 0  # of the next visits it will not be told of so many
-        self.at = 0.0  # seconds of work that had been done when it was last seen
+        self.at = float("-inf")  # seconds of work that had been done when it was last looked at
 
     @property
     def share(self) -> float | None:

@@ -6,7 +6,7 @@ for the next few choices, since statistics seldom move far between two of them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.lattice import Lattice, Node, Step
@@ -26,11 +26,10 @@ _INDEXED = 4.0  # times what a row usually takes: to take it into an index
 
 
 class Outlook:
-    def __init__(self, lattice: Lattice, remote: Collection[int]) -> None:
-        """`remote` are the aliases whose rows are looked up."""
+    def __init__(self, lattice: Lattice) -> None:
         self._lattice = lattice
-        self._remote = frozenset(remote)
-        self._plain = not self._remote and not lattice.selects
+        self._remote: Sequence[int] = ()  # aliases whose rows are looked up
+        self._plain = not lattice.selects
         self._choice = 0
         self._seen: Sequence[int] = ()
         self._behind: Sequence[int] = ()
@@ -43,6 +42,8 @@ class Outlook:
         """Another choice is to be made."""
         self._choice += 1
         self._seen = situation.seen
+        self._remote = situation.remote
+        self._plain = not self._remote and not self._lattice.selects
         self._behind, self._waits, self._finds = situation.behind, situation.waits, situation.finds
         self._fixed, self.row = usual.fixed, usual.slope or _ROW
         self.hop = self._fixed + _BETWEEN
@@ -146,9 +147,10 @@ class Outlook:
 
     def _worth(self, node: Node, steps: Sequence[Step]) -> Sequence[Step]:
         """The steps worth following where there are too many to follow all: those of the least rank."""
-        if node.missing <= _WIDE or len(steps) < 3:
+        ahead = max(node.missing, len(steps))  # costly predicates are steps as well
+        if ahead <= _WIDE or len(steps) < 3:
             return steps
-        return sorted(steps, key=self._rank)[: 1 if node.missing > _DEEP else 2]
+        return sorted(steps, key=self._rank)[: 1 if ahead > _DEEP else 2]
 
     def _rank(self, step: Step) -> float:
         fan_out = self.fan_out(step)

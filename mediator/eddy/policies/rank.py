@@ -11,7 +11,7 @@ rule out is then never asked for, and a call costs more than any probe.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
@@ -42,10 +42,8 @@ class _Past:
 
 
 class Rank(Usual):
-    def __init__(self, remote: Collection[int] = (), kept: float = float("inf")) -> None:
-        """`remote` are the aliases whose rows are looked up."""
+    def __init__(self, kept: float = float("inf")) -> None:
         super().__init__(kept)
-        self._remote = frozenset(remote)
         self._past: dict[tuple[Signature, Destination], _Past] = {}
         self._anywhere: dict[Destination, _Past] = {}
         self._usual = Expectation()
@@ -53,7 +51,7 @@ class Rank(Usual):
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         if signature.completing >= 0:
             return completion(legal)
-        chosen = min(legal, key=lambda d: self._rank(signature, d))
+        chosen = min(legal, key=lambda d: self._rank(signature, d, situation))
         self._of(signature, chosen).tries += 1
         return chosen
 
@@ -78,7 +76,7 @@ class Rank(Usual):
             d: {
                 "fan-out": past.rows_out / past.rows_in,
                 "us a row": 1e6 * self._usual.per_row(past.seconds, past.expected),
-                "rank": self._rank(signature, d)[1],
+                "rank": self._rank(signature, d, situation)[1],
             }
             for d, past in known.items()
         }
@@ -94,9 +92,11 @@ class Rank(Usual):
         past = self._past.get((signature, destination))
         return past if past and past.rows_in else self._anywhere.get(destination)
 
-    def _rank(self, signature: Signature, destination: Destination) -> tuple[bool, float, int]:
+    def _rank(
+        self, signature: Signature, destination: Destination, situation: Situation
+    ) -> tuple[bool, float, int]:
         past = self._known(signature, destination)
-        far = isinstance(destination, Probe) and destination.alias in self._remote
+        far = isinstance(destination, Probe) and destination.alias in situation.remote
         if past is None:
             tried = self._past.get((signature, destination))
             return far, float("-inf"), tried.tries if tried else 0

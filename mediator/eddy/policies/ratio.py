@@ -17,7 +17,7 @@ _LEAST = 0.5  # what nothing is taken for: less than one would have been seen as
 class Ratio:
     """`out` for each `of`: rows found for each pair, say, or seconds for each that were expected."""
 
-    __slots__ = ("_errors", "_of", "_out", "_pending_of", "_pending_out", "known", "seen", "value")
+    __slots__ = ("_errors", "_of", "_out", "_pending_of", "_pending_out", "known", "value")
 
     def __init__(self) -> None:
         self._of = [0.0, 0.0, 0.0]
@@ -26,7 +26,6 @@ class Ratio:
         self._pending_of = self._pending_out = 0.0
         self.known = False
         self.value = 0.0
-        self.seen = 0.0  # of `out`, in the memory that is believed
 
     def add(self, of: float, out: float) -> bool:
         """So much was seen; it counts when next settled. Whether that is far from what was foretold."""
@@ -57,4 +56,3 @@ class Ratio:
             if errors[n] < errors[best] - _ALIKE:
                 best = n
         self.value = max(outs[best], _LEAST) / ofs[best]
-        self.seen = outs[best]

@@ -14,7 +14,7 @@ from mediator.binding.verdict import verdict
 from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
 from mediator.eddy.constraints import Graph, legal
 from mediator.eddy.destinations import Destination, LookUp, Park, Probe
-from mediator.eddy.policies.foresight import Foresight
+from mediator.eddy.policies.foresight import HELD, Foresight
 from mediator.eddy.policy import AGAIN, Situation, Visit
 from mediator.flow.batch import Signature
 from mediator.query.model import BlockStage
@@ -31,6 +31,7 @@ class Stage:
     policy: Foresight
     rules: partial[tuple[Destination, ...]]
     size: int
+    far: tuple[int, ...] = ()
 
     def sees(
         self, spanned: int, where: Probe, fan_out: float, seconds: float = 1e-3, rows: int = ROWS
@@ -40,7 +41,7 @@ class Stage:
 
     def chooses(self, spanned: int, **said: Any) -> Destination:
         """Where a batch goes in the end, whatever is looked at before."""
-        situation = Situation(ROWS, (ROWS,) * self.size)
+        situation = Situation(ROWS, (ROWS,) * self.size, remote=self.far)
         situation = situation._replace(**said)
         signature = Signature(spanned)
         for _ in range(20):
@@ -63,10 +64,11 @@ def stage(where: str, names: str = "rstu", remote: Sequence[str] = ()) -> Stage:
     found = verdict(only.block)
     graph = Graph.of(only.block)
     rules = partial(legal, graph=graph, providers=found.providers, chosen=found.chosen)
-    far = [p.alias for p in found.chosen if p.depends]
-    return Stage(Foresight(graph, rules, far), rules, len(names))
+    far = tuple(p.alias for p in found.chosen if p.depends)
+    return Stage(Foresight(graph, rules), rules, len(names), far)
 
 
+FROM_R = Signature(0b001)
 STAR = "r.x = s.x AND r.y = t.y AND r.z = u.z"
 PATH = "r.x = s.x AND s.y = t.y AND t.z = u.z"
 
@@ -269,3 +271,54 @@ def test_the_calmer_a_step_the_less_of_it_is_told() -> None:
     assert said[-1] > 10
     assert star.policy.learn(visit._replace(rows_out=5_000)) == AGAIN
     assert star.policy.learn(visit) < 10
+
+
+def test_a_glance_is_enough_for_a_while() -> None:
+    """However much work was done, and however little a glance takes."""
+    for work, seconds in ((0.5, 3e-5), (5.0, 1e-5), (0.5, 0.0)):
+        star = stage("r.x = s.x AND r.y = t.y", "rst")
+        for _ in range(200):
+            star.sees(0b001, S, 0.5, seconds=work / 200)
+        situation = Situation(8_192, (0, 20_000, 3_000), (0, 0, 3_000))
+        glances = 0
+        while star.policy.sample(FROM_R, where := star.policy.choose(FROM_R, (S, T), situation)):
+            star.policy.learn(Visit(FROM_R, where, 512, 350, seconds, 2_048, compared=True))
+            glances += 1
+            assert glances < 5
+
+
+def test_with_many_costly_predicates_a_choice_does_not_follow_every_order() -> None:
+    graph = Graph(1, (), (), tuple((n, 1) for n in range(16)))
+    provider = AccessMethod("scan", "scan", (), None)
+    rules = partial(legal, graph=graph, providers=((provider,),), chosen=(provider,))  # type: ignore[arg-type]
+    policy = Foresight(graph, rules)
+    tests = rules(FROM_R)
+    for n, test in enumerate(tests):
+        policy.learn(Visit(FROM_R, test, ROWS, ROWS * (n + 1) // 20, 1e-2 * (n + 1)))
+    policy.choose(FROM_R, tests, Situation(ROWS, (ROWS,)))
+    assert len(policy._lattice._nodes) < 1_000
+
+
+def test_a_part_s_rows_count_for_the_whole() -> None:
+    star = stage("r.x = s.x AND r.y = t.y", "rst")
+    for part in (1, 2):
+        star.policy.learn(Visit(FROM_R._replace(part=part), S, 1_000, 10, 1e-3, ROWS))
+    assert star.policy._lattice.node(FROM_R).came == 2_000
+
+
+def test_who_holds_no_choice_thinks_about_every_batch_and_hears_of_every_visit() -> None:
+    thought = []
+    for held in (HELD, 0.0):
+        star = stage("r.x = s.x AND r.y = t.y", "rst")
+        star.policy = Foresight(star.policy._lattice._graph, star.rules, held=held)
+        for _ in range(50):
+            star.sees(0b001, S, 0.1, seconds=1e-5, rows=1_000)
+            star.sees(0b001, T, 0.5, seconds=1e-5, rows=1_000)
+        before = star.policy._outlook._choice
+        for _ in range(20):
+            star.chooses(0b001)
+        thought.append(star.policy._outlook._choice - before)
+        said = star.policy.learn(Visit(FROM_R, S, 1_000, 100, 1e-5, ROWS))
+        assert bool(said) == bool(held)
+    assert thought[0] < 5
+    assert thought[1] >= 20
