@@ -91,6 +91,15 @@ class Beside:
                     self._floating.push(batch)
         return self.asking.commanded()
 
+    def give_up(self) -> list[Command]:
+        """Nothing more is joined, as a condition has failed in the middle of it; what it asked is called back."""
+        self._inbox.clear()
+        self._floating = WidestFirst(self._graph.size)
+        self._ahead.forget()
+        self._parts = ()
+        self.asking.stop()
+        return self.asking.commanded()
+
     def turn(self, hops: int = 1) -> tuple[list[Batch], list[Command]]:
         """Move up to `hops` batches; those that span a part, and what is to be asked."""
         self._take_in()

@@ -16,8 +16,10 @@ from mediator.eddy.eddy import Eddy
 from mediator.eddy.feeding import fed
 from mediator.eddy.joining import Join, meet, prepare
 from mediator.eddy.run import Run
+from mediator.errors import MediatorError
 from mediator.flow.batch import Batch, as_ids
 from mediator.partials.parts import bits
+from mediator.query.model import Predicate
 from mediator.state.coverage import Known
 from mediator.state.index import Visible
 
@@ -32,6 +34,7 @@ class Fate:
         self._run: Run = eddy.run
         self._asking: Asking = eddy.asking
         self._graph = graph
+        self.failure: MediatorError | None = None  # of a condition, on rows that no answer may have
         self._joins: dict[tuple[int, int], Join] = {}
 
     def extended(self, batch: Batch) -> Mask:
@@ -48,15 +51,24 @@ class Fate:
         return self._alive(self._now(batch))
 
     def passing(self, batch: Batch) -> Mask:
-        """Which rows pass the costly predicates that can be tested on them; the others were tested on the way."""
+        """Which rows pass the costly predicates that can be tested on them; the others were tested on the way. Where
+        one fails, none of these rows."""
         keep = np.ones(len(batch), np.bool_)
         for predicate in self._run.block.predicates:
             if predicate.costly and not predicate.aliases & ~batch.signature.spanned:
                 left = np.flatnonzero(keep)
                 some = batch.take(left)
                 if len(left):
-                    keep[left] = predicate.test({c: self._run.gather(some, c) for c in predicate.reads})
+                    keep[left] = self._tested(predicate, some)
         return keep
+
+    def _tested(self, predicate: Predicate, batch: Batch) -> Mask:
+        try:
+            return predicate.test({c: self._run.gather(batch, c) for c in predicate.reads})
+        except MediatorError as error:
+            # The query may never test these rows, and would not fail then.
+            self.failure = error
+            return np.zeros(len(batch), np.bool_)
 
     def _extended(self, batch: Batch) -> Mask:
         missing = self._missing(batch)

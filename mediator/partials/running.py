@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mediator.assembly import House, Settings
@@ -86,6 +87,8 @@ class PartialRun:
         self._ends = 0  # of lookups and scans
         self._swept = 0
         self._over = False
+        self._given_up = False  # nothing more is looked for
+        self._failures = 0  # of what the query asked
         self._without = 0  # what was out of reach when it was last looked at
         self.remarks: tuple[str, ...] = ()
 
@@ -96,20 +99,27 @@ class PartialRun:
             if relation is not None:
                 self._silence.heard(relation, self._house.clock())
                 self._ends += isinstance(event, Exhausted | Failed)
+                self._failures += isinstance(event, Failed)
 
     @property
     def due(self) -> float | None:
         """When to look again by the clock."""
-        return None if self._over else self._silence.next(self._house.clock())
+        return None if self._over or self._given_up else self._silence.next
 
     @property
     def idle(self) -> bool:
         """Whether a turn would do nothing, now that the eddy is at rest."""
-        return self._over or (self.block.idle and not self._to_sweep and self._missing() == self._without)
+        if self._over or self._to_sweep:
+            return self._over
+        return self._given_up or (self.block.idle and self._missing() == self._without)
 
     @property
     def load(self) -> int:
-        return 0 if self._over else self.block.beside.load
+        """Rows that wait for a turn; and all there are, where one that ends may join them for the last time."""
+        if self._over or self._given_up:
+            return 0
+        views = self.block.eddy.run.views.values() if self._failures else ()
+        return self.block.beside.load + sum(view.count for view in views)
 
     def completes(self, heap: Sequence[Batch]) -> dict[int, tuple[int, ...]]:
         """Which answers of the block, these one after the other, extend which partial answers."""
@@ -130,13 +140,16 @@ class PartialRun:
         news = News()
         if self._over:
             return news
-        missing = self._missing()
-        if missing != self._without:
-            self._without = missing
-            news.commands += self.block.do_without(missing)
-        if self._to_sweep:
-            self._sweep(news)
-        self._look(news, hops)
+        with self._unharmed(news):
+            if self._to_sweep:
+                self._sweep(news)
+            if self._given_up:
+                return news
+            missing = self._missing()
+            if missing != self._without:
+                self._without = missing
+                news.commands += self.block.do_without(missing)
+            self._look(news, hops)
         return news
 
     def end(self, complete: bool, enough: bool, stopped: bool) -> News:
@@ -145,15 +158,13 @@ class PartialRun:
         news = News()
         if self._over:
             return news
-        news.commands += self.block.stop()
+        with self._unharmed(news):
+            news.commands += self.block.stop()
         if complete or enough:
             self._withdraw(news, [i for ids, _ in self.block.register.opened() for i in ids], enough)
         elif not stopped:
-            self._sweep(news)
-            self.block.do_without(self.block.failed(lookups=True))
-            while self.block.parts and not self.block.idle:
-                self._look(news, 1)
-            self.block.stop()
+            with self._unharmed(news):
+                self._last_look(news)
         self._over = True
         return news
 
@@ -174,6 +185,29 @@ class PartialRun:
             names_of(waiting, names),
         )
 
+    def _last_look(self, news: News) -> None:
+        self._sweep(news)
+        if self._given_up:
+            return
+        self.block.do_without(self.block.failed(lookups=True))
+        while self.block.parts and not self.block.idle:
+            self._look(news, 1)
+        self.block.stop()
+
+    @contextmanager
+    def _unharmed(self, news: News) -> Iterator[None]:
+        """A condition that fails on rows which no answer may have is no reason to end the query: it may end what is
+        looked for here."""
+        try:
+            yield
+        except MediatorError as error:
+            self._remark(error)
+            self._given_up = True
+            news.commands += self.block.beside.give_up()
+
+    def _remark(self, error: MediatorError) -> None:
+        self.remarks = (f"some partial answers could not be shown: {error}",)
+
     @property
     def _to_sweep(self) -> bool:
         opened = self.block.register.open
@@ -192,6 +226,8 @@ class PartialRun:
 
     def _look(self, news: News, hops: int) -> None:
         found, commands = self.block.turn(hops)
+        if self.block.fate.failure is not None:
+            self._remark(self.block.fate.failure)
         news.commands += commands
         for batch in found:
             self._open(batch, news)
@@ -203,8 +239,7 @@ class PartialRun:
         try:
             rows, places = self._showing.rows(batch)
         except MediatorError as error:
-            # A row that no answer may have is no reason to end the query.
-            self.remarks = (f"some partial answers could not be shown: {error}",)
+            self._remark(error)
             return
         ids = self.block.register.admit(batch.take(places))
         if ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 from mediator.catalog.measured import Measurements
@@ -25,6 +26,7 @@ class Silence:
         self._since: dict[str, float] = {}  # when it was last heard of, or asked; of those that are under way
         self._known: dict[str, float | None] = {}  # what is usual, as it was a moment ago
         self._looked = 0.0
+        self._asked = -math.inf  # when it was last told who is silent
 
     def heard(self, relation: str, now: float) -> None:
         """Rows came, or an end."""
@@ -38,12 +40,15 @@ class Silence:
             self._known.clear()
 
     def silent(self, now: float) -> list[str]:
+        self._asked = now
         return [name for name, since in self._since.items() if now >= since + self._patience(name)]
 
-    def next(self, now: float) -> float | None:
-        """When the next of them will have been silent for too long, if nothing comes."""
+    @property
+    def next(self) -> float | None:
+        """When the next of them has been silent for too long, if nothing comes. It may be past already, but not when
+        it was last told who is: no moment is lost between the two questions."""
         due = [since + self._patience(name) for name, since in self._since.items()]
-        return min((at for at in due if at > now), default=None)
+        return min((at for at in due if at > self._asked), default=None)
 
     def _patience(self, relation: str) -> float:
         if self._after is not None:

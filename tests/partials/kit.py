@@ -13,6 +13,7 @@ import pyarrow as pa
 from aiohttp import web as http
 
 from mediator.answering import Mediator
+from mediator.catalog.functions import Function
 from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
 from mediator.catalog.wrapper import Binding, Page, Reply, Request
 from mediator.driver import Answers
@@ -90,7 +91,9 @@ class Plain:
 
 @asynccontextmanager
 async def site(
-    indexed: Mapping[str, str] | None = None, data: Mapping[str, list[tuple[int, int]]] = DATA
+    indexed: Mapping[str, str] | None = None,
+    data: Mapping[str, list[tuple[int, int]]] = DATA,
+    functions: Sequence[Function] = (),
 ) -> AsyncIterator[tuple[Site, Mediator]]:
     """The site and a mediator over it. What is `indexed` is behind a form that wants that column, the rest a scan."""
     here = Site({name: list(rows) for name, rows in data.items()})
@@ -104,7 +107,8 @@ async def site(
     await http.TCPSite(runner, "127.0.0.1", 0).start()
     here.url = "http://{}:{}".format(*runner.addresses[0][:2])
     try:
-        async with Mediator(_catalog(here.url, indexed or {}), threads=1) as mediator:
+        catalog = _catalog(here.url, indexed or {})
+        async with Mediator(catalog, threads=1, functions=functions) as mediator:
             yield here, mediator
     finally:
         here.go_on(*DATA)

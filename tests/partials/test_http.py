@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import pytest
 
+from mediator import stages
+from mediator.catalog.functions import function
 from mediator.output.records import Rows
-from mediator.partials.running import LIMIT_REACHED, NEVER_FOUND
+from mediator.partials.running import LIMIT_REACHED, NEVER_FOUND, News, PartialRun
 from tests.partials.kit import ANSWERS, CYCLE, DATA, Heard, heard, site
 
 AT_ONCE = 0.01  # seconds of silence
@@ -104,6 +107,30 @@ async def test_a_source_that_fails_leaves_partial_answers() -> None:
         }
         assert "s" in report.partials.missing
         assert any("left without s" in line for line in report.lines())
+
+
+async def test_what_is_looked_for_at_the_end_is_looked_for_in_a_thread_where_it_is_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads: list[threading.Thread] = []
+
+    class Noting(PartialRun):
+        def end(self, complete: bool, enough: bool, stopped: bool) -> News:
+            threads.append(threading.current_thread())
+            return super().end(complete, enough, stopped)
+
+    monkeypatch.setattr(stages, "PartialRun", Noting)
+    many = [(n, n) for n in range(3_000)]
+    async with site(data={**DATA, "r": many, "s": many}) as (here, mediator):
+        here.stall("t")
+        async with mediator.answering(CYCLE, partials=True, stalled_after=100.0) as answers:
+            async with asyncio.timeout(60):
+                while sum(r.rows for r in answers.report.relations) < 6_000:  # noqa: ASYNC110 it wakes nobody
+                    await asyncio.sleep(0.01)
+            here.fail("t")
+            told = await heard(answers)
+        assert len(told.partial) == 3_000
+        assert threading.main_thread() not in threads
 
 
 async def test_a_source_that_fails_at_once_leaves_partial_answers_too() -> None:
@@ -251,6 +278,40 @@ async def test_no_more_are_open_than_may_be() -> None:
         assert report is not None
         assert report.left_out > 0
         assert "because 7 were open" in report.line()
+
+
+@function([int, int], bool, by_row=True, seconds=1.0, name="picky")
+def picky(a: int, c: int) -> bool:
+    """Worth a module of its own, and fails on a row that no answer has."""
+    if a == 4:
+        raise ValueError("no 4")
+    return True
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "picky(r.a, t.c)",
+        "CAST(CASE WHEN r.a = 4 AND t.c = 10 THEN 'none' ELSE '1' END AS INT) = 1",
+    ],
+)
+async def test_a_condition_that_fails_on_what_no_answer_has_does_not_end_the_query(condition: str) -> None:
+    async with site(indexed={"t": "c"}, functions=[picky]) as (here, mediator):
+        here.stall("s")
+        sql = f"{CYCLE} AND {condition}"
+        async with (
+            mediator.answering(sql, partials=True, stalled_after=AT_ONCE) as answers,
+            asyncio.TaskGroup() as group,
+        ):
+            reading = group.create_task(heard(answers))
+            async with asyncio.timeout(60):
+                while not answers.report.remarks and not reading.done():  # noqa: ASYNC110 it wakes nobody
+                    await asyncio.sleep(0.01)
+            answers.stop("enough")
+            told = await reading
+        assert not told.rows
+        (remark,) = answers.report.remarks
+        assert remark.startswith("some partial answers could not be shown: ")
 
 
 async def test_whoever_reads_batches_gets_full_answers_only() -> None:

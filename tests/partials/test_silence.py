@@ -27,8 +27,9 @@ def test_longer_than_its_requests_mostly_take() -> None:
     silence.under_way({"r", "s"}, 10.0)
     assert silence.silent(10.05) == []
     assert silence.silent(10.2) == ["s"]
+    assert silence.next == pytest.approx(10.5, abs=0.05)
     assert sorted(silence.silent(10.6)) == ["r", "s"]
-    assert silence.next(10.2) == pytest.approx(10.5, abs=0.05)
+    assert silence.next is None
 
 
 def test_what_was_never_heard_of_is_compared_with_the_others() -> None:
@@ -61,8 +62,19 @@ def test_whoever_is_heard_of_or_comes_to_an_end_is_not_silent() -> None:
     silence.under_way({"r"}, 1.2)
     assert silence.silent(1.2) == []
     silence.under_way({"r", "s"}, 1.3)
-    assert silence.next(1.3) == pytest.approx(1.9)
+    assert silence.silent(1.3) == []
+    assert silence.next == pytest.approx(1.9)
     assert silence.silent(2.0) == ["r"]
+
+
+def test_a_silence_that_begins_between_two_questions_is_not_missed() -> None:
+    silence = Silence(RELATIONS, Measurements(), 1.0)
+    silence.under_way({"r"}, 0.0)
+    assert silence.next == 1.0
+    assert silence.silent(0.999) == []
+    assert silence.next == 1.0, "however late it is by now"
+    assert silence.silent(1.001) == ["r"]
+    assert silence.next is None
 
 
 def test_nothing_is_beyond_reach_for_want_of_nothing() -> None:
