@@ -231,8 +231,10 @@ def _change_provider(one: Running, random: Random, effort: Effort) -> None:
 def _obey(one: Running, commands: list[Command], sources: Sources) -> None:
     for command in commands:
         match command:
-            case Ask():
-                sources.ask(command, one.eddy.admit)
+            case Ask():  # looked over again, as the driver does: one may have waited for the turn to end
+                wanted = one.eddy.asking.still_wanted(command)
+                if wanted is not None:
+                    sources.ask(wanted, one.eddy.admit)
             case Cancel():
                 sources.cancel(command, one.eddy.admit)
             case Emit():
