@@ -107,9 +107,14 @@ class Answers:
         report = replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
         if self._loop is not None:
             report = replace(report, paused=self._paused() if self._held is None else self._held)
-        if self._trace is not None and self._trace.error:
-            report = replace(report, remarks=(*report.remarks, self._trace.error))
+        if self.untraced:
+            report = replace(report, remarks=(*report.remarks, self.untraced))
         return report
+
+    @property
+    def untraced(self) -> str:
+        """Why the trace is not whole; nothing where it is, or where none was wanted."""
+        return self._trace.error if self._trace is not None else ""
 
     def live(self) -> Live:
         """How the query routes, what it waits for and what is stored, as it stands; while a thread takes a turn, how it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -99,7 +100,7 @@ def _cut(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple[flo
     numbers = _numbers(values)
     order = np.argsort(numbers)
     ordered = numbers[order]
-    places = np.unique(np.linspace(0, len(order) - 1, _CUTS + 2)[1:-1].astype(np.int64))
+    places = _places(len(order))
     places = np.searchsorted(ordered, ordered[places])  # cut before the first of equal values
     places = places[(places > 0) & ~np.isnan(ordered[places])]
     if not len(places):
@@ -111,6 +112,12 @@ def _cut(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple[flo
     value = _plain(values.take([int(order[places[found]])]))
     if value is not None:
         yield float(total[found]), Division(column, 2, below=value[0])
+
+
+@cache
+def _places(count: int) -> Labels:
+    """Where so many values in their order may be cut."""
+    return np.unique(np.linspace(0, count - 1, _CUTS + 2)[1:-1].astype(np.int64))
 
 
 def _grouped(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple[float, Division]]:

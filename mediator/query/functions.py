@@ -63,8 +63,13 @@ def is_inner(name: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """SQL as people know it: functions under their own names."""
-    return _INNER.sub(lambda found: found[1].lower(), text)
+    """SQL as people know it: functions under their own names. What only looks like one of ours stays as it is."""
+
+    def own(found: re.Match[str]) -> str:
+        function = _functions.get(found[0].lower())
+        return found[0] if function is None else function.name
+
+    return _INNER.sub(own, text)
 
 
 def check_names(functions: Iterable[Function]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,29 @@ from mediator.tracing.trace import VERSION
 _LONGEST = 1 << 26  # characters of a line: no trace has longer ones, and a foreign file may be one line
 
 
+_HEADER = {"sql": str, "policy": str, "seed": int, "settings": dict, "blocks": dict}
+_KINDS: Mapping[type, str] = {str: "text", int: "whole number", dict: "object"}
+_SHORT = 60  # characters of what is wrong that are shown
+
+
 class TraceError(MediatorError):
     """A file that is no trace, not a whole one, or none that can be replayed here."""
+
+
+@contextmanager
+def understanding(path: Path, number: int) -> Iterator[None]:
+    """Whatever a line lacks, or has in a form that no trace has, is told with its number: a `TraceError`."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        lacking = isinstance(error, KeyError)
+        what = f"there is no {error}" if lacking else shortened(error) or type(error).__name__
+        raise TraceError(f"{path}: line {number}: cannot be understood: {what}") from None
+
+
+def shortened(what: object) -> str:
+    """In one line, of which a foreign file does not say how long it is."""
+    return textwrap.shorten(repr(what) if not isinstance(what, Exception) else str(what), _SHORT)
 
 
 @dataclass(frozen=True)
@@ -48,10 +71,17 @@ class Reader:
                 f"{self.path}: a trace of version {first['trace']!r}, and this mediator reads version {VERSION}: "
                 "read it with the one that wrote it, or record it anew"
             )
-        try:
-            self.header = Header(*(first[name] for name in ("sql", "policy", "seed", "settings", "blocks")))
-        except KeyError as error:
-            raise TraceError(f"{self.path}: line 1: a trace's header without {error}") from None
+        self.header = Header(**{name: self._of_header(first, name, kind) for name, kind in _HEADER.items()})
+        for name, block in self.header.blocks.items():
+            self._of_header({name: block}, name, dict)
+
+    def _of_header(self, said: Mapping[str, Any], name: str, kind: type) -> Any:
+        if name not in said:
+            raise TraceError(f"{self.path}: line 1: a trace's header without {name!r}")
+        if not isinstance(said[name], kind):
+            what = f"{name!r} is {shortened(said[name])}, and no {_KINDS[kind]}"
+            raise TraceError(f"{self.path}: line 1: of a trace's header {what}")
+        return said[name]
 
     def lines(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """All but the header and the last, with their numbers. Raises `TraceError` at the end if there is no last."""
@@ -83,7 +113,7 @@ class Reader:
     def _object(self, number: int, text: str) -> dict[str, Any]:
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
         if isinstance(line, dict):
             return line

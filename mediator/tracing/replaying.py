@@ -22,7 +22,7 @@ from mediator.errors import MediatorError
 from mediator.flow.batch import Signature
 from mediator.query.model import Block
 from mediator.tracing.ground import block_of, settings_of, verdict_of
-from mediator.tracing.reading import Header, TraceError
+from mediator.tracing.reading import Header, TraceError, understanding
 from mediator.tracing.recording import UNHEARD
 from mediator.tracing.terms import heard, told
 
@@ -88,10 +88,11 @@ def replay(record: Record, policy: str | None = None) -> Replay:
     blocks = {name: _Block(name, said, record, found) for name, said in header.blocks.items()}
     for number, line in record.lines():
         if "verb" in line:
-            block = blocks.get(line.get("block", ""))
+            block = blocks.get(str(line.get("block", "")))
             if block is None:
                 raise TraceError(f"{record.path}: line {number}: of a block that the header does not have")
-            block.tell(number, line)
+            with understanding(record.path, number):
+                block.tell(number, line)
     for block in blocks.values():
         block.settle()
     return found
@@ -108,7 +109,7 @@ class _Block:
         try:
             self._block, verdict = block_of(said), verdict_of(said)
             settings = replace(settings_of(record.header.settings), policy=found.policy)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise TraceError(
                 f"{record.path}: line 1: the header of {name} cannot be understood: {error}"
             ) from None
@@ -123,10 +124,7 @@ class _Block:
                 f"{self._path}: line {number}: the policy was told something that a trace cannot hold "
                 f"({line['verb']}: {line['lost']}), so it cannot be replayed"
             )
-        try:
-            verb, arguments, recorded = str(line["verb"]), heard(line["told"]), line["said"]
-        except (KeyError, ValueError) as error:
-            raise TraceError(f"{self._path}: line {number}: cannot be understood: {error}") from None
+        verb, arguments, recorded = str(line["verb"]), heard(line["told"]), line["said"]
         said = self._said(number, verb, arguments)
         self._found.told += 1
         if verb == "choose":

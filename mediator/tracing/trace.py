@@ -55,11 +55,18 @@ class Trace:
         self._rows = 0
         self._lock = threading.Lock()
         self._writer: Writer | None = None
+        self._closed = False
 
     def open(self, clock: Clock) -> None:
-        """Raises `MediatorError` where the file cannot be written."""
-        self._writer = Writer(self.path)
-        self._clock, self._began = clock, clock()
+        """Raises `MediatorError` where the file cannot be written. Nothing is, once it has been closed: whoever opens it
+        in a thread may have gone meanwhile."""
+        writer = Writer(self.path)
+        with self._lock:
+            self._clock, self._began = clock, clock()
+            if not self._closed:
+                self._writer = writer
+        if self._writer is None:
+            writer.close()
         self._put(self._header, clean=True)
 
     @property
@@ -109,13 +116,15 @@ class Trace:
         self._rows += rows
 
     def close(self, report: Report) -> None:
-        """The last line, and all that waited is in the file."""
-        if self._writer is None:
-            return
-        how = "complete" if report.complete else "partial"
-        last = {"over": how, "why": report.stopped, "rows": self._rows, "lines": self._lines + 1}
-        self._note(last, clean=True)
-        self._writer.close()
+        """The last line, and all that waited is in the file. What is noted later is not."""
+        how, why = "complete" if report.complete else "partial", self._clean(report.stopped)
+        with self._lock:
+            writer, over, self._closed = self._writer, self._closed, True
+            if writer is not None and not over:
+                last = {"at": self._now(), "over": how, "why": why, "rows": self._rows}
+                writer.put(_spelt({**last, "lines": self._lines + 1}))
+        if writer is not None:
+            writer.close()
 
     def _noted(self, block: str, verb: str, told: Json, said: Json, lost: str) -> None:
         line = {"block": block, "verb": verb}
@@ -123,15 +132,22 @@ class Trace:
 
     def _note(self, line: Mapping[str, Json], clean: bool = False) -> None:
         if self._writer is not None:
-            self._put({"at": round(self._clock() - self._began, 6), **line}, clean)
+            self._put({"at": self._now(), **line}, clean)
 
     def _put(self, line: Mapping[str, Json], clean: bool = False) -> None:
-        assert self._writer is not None
-        text = json.dumps(line, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-        data = (self._clean(text) if clean else text).encode("utf-8", "backslashreplace") + b"\n"
+        data = _spelt(line, self._clean if clean else str)
         with self._lock:
-            self._lines += 1
-            self._writer.put(data)
+            if self._writer is not None and not self._closed:
+                self._lines += 1
+                self._writer.put(data)
+
+    def _now(self) -> float:
+        return round(self._clock() - self._began, 6)
+
+
+def _spelt(line: Mapping[str, Json], clean: Callable[[str], str] = str) -> bytes:
+    text = json.dumps(line, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return clean(text).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def watched(block: str, trace: Trace | None, tell: Tell | None) -> Watch | None:

@@ -13,6 +13,15 @@ _PAUSE = 0.25  # seconds
 MOST = 1 << 24  # bytes that may wait; whoever is told `behind` is to rest
 
 
+def check_writable(path: Path) -> None:
+    """Raises `MediatorError` where no trace can be written. What the file has stays there for now."""
+    if not path.is_fifo():  # whose reader would take this for all that comes
+        try:
+            path.open("ab").close()
+        except OSError as error:
+            raise _unwritable(path, error) from None
+
+
 class Writer:
     """`error` says why the file is not whole, where it is not: no more is written then."""
 
@@ -22,7 +31,7 @@ class Writer:
         try:
             self._file: BinaryIO = path.open("wb")
         except OSError as error:
-            raise MediatorError(f"{path}: the trace cannot be written: {error.strerror}") from None
+            raise _unwritable(path, error) from None
         self._lines: list[bytes] = []
         self._size = 0
         self._closed = False
@@ -80,3 +89,7 @@ class Writer:
             self._file.flush()
         except OSError as error:
             self.error = error.strerror or str(error)
+
+
+def _unwritable(path: Path, error: OSError) -> MediatorError:
+    return MediatorError(f"{path}: the trace cannot be written: {error.strerror}")

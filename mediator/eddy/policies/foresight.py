@@ -34,7 +34,8 @@ _SHARE = 0.02  # of all work that may go into looking at what was not chosen
 _GRANT = 1e-4  # seconds of looking that nobody has to earn
 _STALE = 0.05  # share of all work after which a step is looked at again
 _HOP = 6e-5  # seconds that looking takes, however few rows it is done with
-_SURVEY = 0.01  # seconds of work before which a survey cannot be afforded: it takes about one millisecond
+_SURVEY = 1e-3  # seconds that a survey takes
+_YOUNG = 1.5e-3  # seconds of work before which none can be afforded
 _AGAIN = 8  # times as many rows until there is another look at what tells them apart
 HELD = 1e-3  # seconds of work for which a choice is not thought over: to think takes some hundredths of that
 _CALM = 60  # visits to a step that were like those before: the more, the fewer of the next it is told of
@@ -56,6 +57,7 @@ class Foresight(Usual):
         self._unsettled: dict[Ratio, None] = {}
         self._trial: tuple[Signature, Destination, int] | None = None
         self._work = self._looked = 0.0
+        self._surveys = 0
 
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         self._trial = None
@@ -148,25 +150,31 @@ class Foresight(Usual):
         self, signature: Signature, legal: Sequence[Destination], rows: int
     ) -> tuple[int, Mapping[Destination, float]] | None:
         """Worth a look where rows that match at one destination match less at the other than rows do in general: to
-        send them all the same way then finds out late."""
+        send them all the same way then finds out late. It is paid for when that has cost as much as a survey does."""
         node = self._lattice.node(signature)
-        if node.came < node.survey_at or len(legal) < 2 or rows < _FEWEST or self._work < _SURVEY:
+        if node.came < node.survey_at or len(legal) < 2 or rows < _FEWEST or self._work < _YOUNG:
             return None
         near = self._outlook.nearest([self._lattice.step(node, d) for d in legal])
-        if not self._opposed(near):
+        if node.came * self._wasted(near) < _SURVEY * (1 + self._surveys):
             return None
+        self._surveys += 1
         node.survey_at = _AGAIN * node.came
         return min(rows, _TRIAL), {s.destination: self._outlook.row * s.cost.times for s in near}
 
-    def _opposed(self, steps: Sequence[Step]) -> bool:
+    def _wasted(self, steps: Sequence[Step]) -> float:
+        """Seconds for each row that goes all of a way of which the second step finds less than it does elsewhere; of
+        several such ways the least, 0 where there is none."""
+        least = 0.0
         for first in steps:
             for second in steps:
                 then = self._lattice.steps(first.after).get(second.destination)
                 if then is None or not (then.own.known and second.own.known):
                     continue
                 if then.own.value < _LESS * second.own.value:
-                    return True
-        return False
+                    found = self._outlook.fan_out(first) or 0.0
+                    wasted = found * self._outlook.row * then.cost.times
+                    least = min(least or wasted, wasted)
+        return least
 
     def why(
         self, signature: Signature, legal: Sequence[Destination], situation: Situation
