@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api import caching, tracing, wrapping
-from api.exits import EXPLAINED, INTERRUPTED, Mistake, told
+from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
     CatalogPaths,
@@ -26,7 +26,7 @@ from api.options import (
     WithPartials,
     pairs,
 )
-from api.receiving import format_for, receiver_for, records_for
+from api.receiving import check_trace, format_for, receiver_for, records_for
 from api.steering import Boost, Pause, Prefer, steering
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ OutputFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="Default: by the ending of --output; else a table in a terminal, csv in a pipe or a file.",
+        help="Default: by the ending of --output; else a table in a terminal, csv in a pipe or a file, ndjson there "
+        "with --partials.",
     ),
 ]
 OutputFile = Annotated[
@@ -144,7 +145,8 @@ def query(
         from api.running import Question
         from api.verdict import exit_code
 
-        chosen = format_for(format_, output)
+        chosen = format_for(format_, output, partials)
+        check_trace(trace, output)
         question = Question(
             _statement(sql, file),
             pairs("--parameter", parameter),
@@ -312,3 +314,5 @@ def _report(outcome: Outcome, quiet: bool) -> None:
 
     if not outcome.forsaken and not (quiet and outcome.report.complete):
         print_report(stderr(), outcome)
+    elif outcome.untraced:
+        warn(outcome.untraced)

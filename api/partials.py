@@ -101,7 +101,9 @@ class TableRecords(Table):
                 return self.rows(self._marked(marks, batch))
             case Partial(ids, batch, unknown, missing):
                 waits = harmless(", ".join(missing))
-                return self.rows(self._marked([f"#{i} without {waits}" for i in ids], batch), unknown)
+                # Behind the mark, which has its place before them and may have the name of one of them.
+                places = [n for n, name in enumerate(batch.schema.names, 1) if name in unknown]
+                return self.rows(self._marked([f"#{i} without {waits}" for i in ids], batch), places)
             case Withdrawn(ids, why):
                 return "".join(f"#{i} withdrawn: {why}\n" for i in ids).encode()
 

@@ -14,12 +14,32 @@ if TYPE_CHECKING:
     from api.output import Receiver
 
 
-def format_for(chosen: Format | None, output: Path | None) -> Format:
-    """What was chosen, or what goes with where it is written."""
+def check_trace(trace: Path | None, output: Path | None) -> None:
+    """A trace has a file of its own."""
+    if trace is None:
+        return
+    if str(trace) == "-":
+        raise Mistake(
+            "--trace -: a trace is written to a file, since the answers go to standard output: name one"
+        )
+    if output is not None and _one_file(trace, output):
+        raise Mistake(f"--trace {trace}: the answers are written there (--output): name another file")
+
+
+def _one_file(one: Path, other: Path) -> bool:
+    """Whatever they are called. What is no file, such as /dev/null, takes all that comes."""
+    if one.exists() and other.exists():
+        return one.is_file() and one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def format_for(chosen: Format | None, output: Path | None, partials: bool = False) -> Format:
+    """What was chosen, or what goes with where it is written, and with partial answers."""
     if chosen is None and output is not None:
         chosen = SUFFIXES.get(output.suffix.lower())
     if chosen is None:
-        chosen = Format.table if output is None and sys.stdout.isatty() else Format.csv
+        lines = Format.ndjson if partials else Format.csv
+        chosen = Format.table if output is None and sys.stdout.isatty() else lines
     if chosen is Format.parquet and output is None:
         raise Mistake("parquet can be read only when it is whole: write it to a file with --output FILE")
     if chosen is Format.arrow and output is None and sys.stdout.isatty():

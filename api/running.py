@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from api.alongside import alongside
 from api.exits import INTERRUPTED
 from api.interrupting import interrupting
 from api.output import Receiver
@@ -23,6 +24,7 @@ from mediator.driver import Answers
 from mediator.errors import MediatorError
 from mediator.output.records import Record, Rows
 from mediator.output.report import Report
+from mediator.tracing.writing import check_writable
 
 _TICK = 0.1
 # Between two looks at a provisional answer: at least this long, and so many times what a look takes.
@@ -57,6 +59,7 @@ class Outcome:
     last: float | None
     interrupted: bool
     forsaken: bool  # by the reader
+    untraced: str = ""  # why the trace is not whole, where it is not
 
 
 @dataclass
@@ -118,6 +121,7 @@ class _Run:
             self.last,
             self.interrupted,
             self.forsaken,
+            self.answers.untraced,
         )
 
 
@@ -139,8 +143,10 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
         with interrupting(run_.interrupt):
             for line in answers.warnings:
                 progress.note(f"warning: {line}")
+            if question.trace is not None:
+                check_writable(question.trace)  # before what the receiver's file has is lost
             receiver.open(answers.schema)
-            async with answers, _watched(run_):
+            async with answers, alongside(partial(_watch, run_)):
                 await run_.pass_on()
         return run_.outcome()
     finally:
@@ -149,25 +155,8 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
             await asyncio.to_thread(receiver.close)
 
 
-@asynccontextmanager
-async def _watched(run_: _Run) -> AsyncIterator[None]:
-    """Progress is shown within; the watcher is asked to leave, not cancelled in the middle of a look."""
-    over = asyncio.Event()
-    failures: list[BaseException] = []
-    async with asyncio.TaskGroup() as group:
-        group.create_task(_watch(run_, over))
-        try:
-            yield
-        except BaseException as error:
-            # Kept out of the group, which would cancel the watcher and wrap the error.
-            failures.append(error)
-        finally:
-            over.set()
-    if failures:
-        raise failures[0]
-
-
 async def _watch(run_: _Run, over: asyncio.Event) -> None:
+    """Progress is shown."""
     look = _Look(run_.answers)
     while not over.is_set():
         if run_.receiver.forsaken:

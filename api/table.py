@@ -39,12 +39,12 @@ class Table:
         """Nothing yet: the header waits for the first rows, to know how wide it is."""
         return b""
 
-    def rows(self, batch: pa.RecordBatch, unknown: Collection[str] = ()) -> bytes:
-        """Lines of a table. Of the `unknown` columns nothing can be said yet."""
+    def rows(self, batch: pa.RecordBatch, unknown: Collection[int] = ()) -> bytes:
+        """Lines of a table. Of the columns at these places nothing can be said yet."""
         columns = [values(column) for column in batch.columns]
         cells = [
-            [_UNKNOWN if name in unknown else shown(v) for v in column]
-            for name, column in zip(batch.schema.names, columns, strict=True)
+            [_UNKNOWN if place in unknown else shown(v) for v in column]
+            for place, column in enumerate(columns)
         ]
         head = "" if self._widths else self._head(cells)
         nulls = [[v is None for v in column] for column in columns]

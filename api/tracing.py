@@ -31,6 +31,7 @@ Exit codes:
   2  the file is no trace, not a whole one, or none that can be replayed here
 """
 _SHOWN = 20  # ways that another policy would have gone
+_LEAST = 0.001  # of the rows, that is told as a number
 
 
 @app.command()
@@ -74,20 +75,20 @@ def shown(reader: Reader, figures: bool = False) -> Iterator[Text]:
     from rich.text import Text
 
     from api.cells import harmless
+    from mediator.tracing.reading import understanding
 
     header = reader.header
     for text in header.sql.strip().splitlines():
         yield Text(harmless(text), "cyan")
     yield Text(f"policy {harmless(header.policy)}, seed {header.seed}", "dim")
     yield Text()
-    for _, line in reader.lines():
-        if "decision" in line:
-            yield from _decision(line, figures, several=len(header.blocks) > 1)
-        elif "ask" in line or "ended" in line:
-            yield Text(_when(line) + harmless(_asked(line)), "dim")
-    over = reader.over or {}
-    why = f": {over.get('why')}" if over.get("why") else ""
-    yield Text(f"{_when(over)}{over.get('over')}{harmless(why)}; {over.get('rows'):,} rows", "bold")
+    for number, line in reader.lines():
+        with understanding(reader.path, number):
+            said = list(_line(line, figures, several=len(header.blocks) > 1))
+        yield from said
+    with understanding(reader.path, reader.read):
+        last = _over(reader.over or {})
+    yield Text(harmless(last), "bold")
 
 
 def outcome(found: Replay) -> Iterator[Text]:
@@ -96,22 +97,38 @@ def outcome(found: Replay) -> Iterator[Text]:
 
     from api.cells import harmless
 
-    count = f"{found.choices:,} choices for {found.rows:,} rows"
+    count = f"{_many(found.choices, 'choice')} for {_many(found.rows, 'row')}"
     if found.same:
         yield Text(f"{found.policy} decides the same: {count}", "bold green")
         return
     if found.policy != found.recorded:
         yield Text(
             f"{found.policy} would have decided otherwise than {found.recorded} in {found.differences:,} of {count}: "
-            f"{found.share:.1%} of the rows",
+            f"for {_share(found)} of the rows",
             "bold",
         )
         for (signature, then, now), rows in found.elsewhere.most_common(_SHOWN):
-            yield Text(harmless(f"  {signature}: {now} before {then}, {rows:,} rows"))
+            yield Text(harmless(f"  {signature}: {now} before {then}, {_many(rows, 'row')}"))
         return
     yield Text(f"{found.policy} decides otherwise {found.differences:,} times; {count}", "bold red")
     for number, difference in enumerate(found.first):
         yield Text(harmless(f"  {'the first: ' if not number else ''}{difference}"))
+
+
+def _line(line: Mapping[str, Any], figures: bool, several: bool) -> Iterator[Text]:
+    from rich.text import Text
+
+    from api.cells import harmless
+
+    if "decision" in line:
+        yield from _decision(line, figures, several)
+    elif "ask" in line or "ended" in line:
+        yield Text(_when(line) + harmless(_asked(line)), "dim")
+
+
+def _over(line: Mapping[str, Any]) -> str:
+    why = f": {line['why']}" if line["why"] else ""
+    return f"{_when(line)}{line['over']}{why}; {_many(line['rows'], 'row')}"
 
 
 def _decision(line: Mapping[str, Any], figures: bool, several: bool) -> Iterator[Text]:
@@ -137,11 +154,22 @@ def _figure(value: float | None) -> str:
 def _asked(line: Mapping[str, Any]) -> str:
     if "ask" in line:
         by = f"({', '.join(line['bind_fields'])})" if line["bind_fields"] else ""
-        count = f" for {line['bindings']:,} bindings" if by else ""
+        count = f" for {_many(line['bindings'], 'binding')}" if by else ""
         return f"ask {line['ask']}: {line['relation']}.{line['method']}{by}{count}"
-    count = f", {line['bindings']:,} bindings" if line.get("bindings") else ""
+    count = f", {_many(line['bindings'], 'binding')}" if line.get("bindings") else ""
     cause = f": {line['cause']}" if line.get("cause") else ""
     return f"ask {line['ended']}: {line['how']}{count}{cause}"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _share(found: Replay) -> str:
+    """None is said only where it is none."""
+    if not found.rows_elsewhere:
+        return "none"
+    return f"{found.share:.1%}" if found.share >= _LEAST else f"less than {_LEAST:.1%}"
 
 
 def _when(line: Mapping[str, Any]) -> str:

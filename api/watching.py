@@ -6,15 +6,17 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from rich.console import Console, Group, RenderableType
 from rich.live import Live as Redrawing
 from rich.table import Table as Grid
 from rich.text import Text
 
+from api.alongside import alongside
 from api.cells import harmless
 from api.exits import COMPLETE, INTERRUPTED, PARTIAL
 from api.interrupting import interrupting
@@ -122,26 +124,17 @@ async def explained_live(
 
 async def _watched(answers: Answers, onlooker: Onlooker) -> None:
     """Every answer counted and thrown away, and a look at the query every now and then."""
-    loop = asyncio.get_running_loop()
-    due = loop.time()
-    following: asyncio.Task[pa.RecordBatch | None] | None = None
-    async with asyncio.TaskGroup() as group:
-        while True:
-            following = following or group.create_task(_next(answers))
-            await asyncio.wait([following], timeout=max(0.0, due - loop.time()))
-            if loop.time() >= due:
-                onlooker.show(answers.live())
-                due = loop.time() + _TICK
-            if following.done():
-                batch = following.result()
-                if batch is None:
-                    return
-                onlooker.rows += batch.num_rows
-                following = None
+    async with alongside(partial(_look, answers, onlooker)):
+        async for batch in answers:
+            onlooker.rows += batch.num_rows
 
 
-async def _next(answers: Answers) -> pa.RecordBatch | None:
-    return await anext(answers, None)
+async def _look(answers: Answers, onlooker: Onlooker, over: asyncio.Event) -> None:
+    while not over.is_set():
+        onlooker.show(answers.live())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TICK):
+                await over.wait()
 
 
 def pictured(live: Live, decided: list[Decision], rows: int) -> Iterator[RenderableType]:

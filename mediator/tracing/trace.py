@@ -58,16 +58,16 @@ class Trace:
         self._closed = False
 
     def open(self, clock: Clock) -> None:
-        """Raises `MediatorError` where the file cannot be written. Nothing is, once it has been closed: whoever opens it
-        in a thread may have gone meanwhile."""
-        writer = Writer(self.path)
+        """Raises `MediatorError` where the file cannot be written. Nothing is, once it has been closed: whoever opens
+        it in a thread may have gone meanwhile."""
+        writer, header = Writer(self.path), _spelt(self._header, self._clean)
         with self._lock:
-            self._clock, self._began = clock, clock()
             if not self._closed:
-                self._writer = writer
-        if self._writer is None:
-            writer.close()
-        self._put(self._header, clean=True)
+                self._clock, self._began = clock, clock()
+                self._lines, self._writer = 1, writer
+                writer.put(header)
+                return
+        writer.close()
 
     @property
     def behind(self) -> bool:

@@ -52,6 +52,14 @@ def test_a_query_at_fault_is_told_before_anything_is_asked(trade: Web) -> None:
     assert trade.requests == 0
 
 
+def test_a_query_that_fails_on_a_value_is_told_as_query_tells_it(calm: Web) -> None:
+    fails = "SELECT CAST(b.title AS INT) AS x FROM books b"
+    live, plain = called("explain", "--live", fails, *at(calm)), called("query", fails, *at(calm))
+    assert live.exit_code == plain.exit_code == 2
+    for said in (live.stderr, plain.stderr):
+        assert said.startswith("error: Could not convert string ")
+
+
 def test_an_answer_that_is_partial_has_its_exit_code(trade: Web) -> None:
     from fixtures import Behaviour, Fault
 

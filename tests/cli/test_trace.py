@@ -78,6 +78,24 @@ def test_what_is_no_trace_is_told_in_one_line(trace: Path, tmp_path: Path) -> No
     assert "there is no policy 'crystal'" in unknown.stderr.replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"ask":1}', "line 2: cannot be understood: there is no 'bind_fields'"),
+        ('{"decision":1}', "line 2: cannot be understood: 'int' object is not subscriptable"),
+        ('{"ended":1}', "line 2: cannot be understood: there is no 'how'"),
+        ('{"at":"soon","ended":1,"how":"answered"}', "line 2: cannot be understood: Unknown format code"),
+        ('{"over":"complete","why":"","rows":"x","lines":2}', "line 2: cannot be understood: Cannot specify"),
+        ('{"over":"complete","lines":2}', "line 2: cannot be understood: there is no 'why'"),
+    ],
+)
+def test_a_line_that_no_trace_has_is_told_with_its_number(trace: Path, line: str, said: str) -> None:
+    trace.write_text(trace.read_text().splitlines(keepends=True)[0] + line + "\n")
+    result = called("trace", "show", str(trace))
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
+
+
 def test_what_there_is_of_a_trace_that_was_cut_short_is_shown(trace: Path) -> None:
     trace.write_text("".join(trace.read_text().splitlines(keepends=True)[:-1]))
     result = called("trace", "show", str(trace))
@@ -90,6 +108,44 @@ def test_a_trace_that_cannot_be_written_is_told_before_anything_is_asked(trade: 
     assert result.exit_code == 2
     assert "the trace cannot be written: No such file" in result.stderr.replace("\n", " ")
     assert trade.requests == 0
+
+
+def test_neither_file_is_touched_where_one_cannot_be_written(trade: Web, tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("kept")
+    result = called("query", SQL, *at(trade), "--trace", str(tmp_path / "no" / "trace"), "-o", str(out))
+    assert result.exit_code == 2
+    assert out.read_text() == "kept"
+    assert trade.requests == 0
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_trace_and_answers_are_not_written_to_one_file(calm: Web, tmp_path: Path, there: bool) -> None:
+    path, other = tmp_path / "both.csv", tmp_path / "also.csv"
+    other.symlink_to(path)
+    if there:
+        path.write_text("kept")
+    result = called("query", SQL, *at(calm), "--trace", str(other), "-o", str(path))
+    assert result.exit_code == 2
+    assert "the answers are written there" in " ".join(result.stderr.split())
+    assert not there or path.read_text() == "kept"
+    to_nowhere = called("query", SQL, *at(calm), "-q", "--trace", "/dev/null", "-o", "/dev/null")
+    assert to_nowhere.exit_code == 0
+
+
+def test_a_trace_is_not_written_to_standard_output(calm: Web) -> None:
+    result = called("query", SQL, *at(calm), "--trace", "-")
+    assert result.exit_code == 2
+    assert "a trace is written to a file" in " ".join(result.stderr.split())
+
+
+def test_a_trace_that_is_not_whole_is_told_however_quiet(calm: Web) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    result = called("query", SQL, *at(calm), "-q", "--trace", "/dev/full", "-o", "/dev/null")
+    assert result.exit_code == 0
+    said = " ".join(result.stderr.split())
+    assert said == "warning: the trace /dev/full is not whole: No space left on device"
 
 
 def test_an_interrupted_run_leaves_a_whole_trace(trade: Web, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from api.exits import Mistake
-from api.partials import NdjsonRecords
+from api.partials import NdjsonRecords, TableRecords
+from mediator.output.records import Partial
 from tests.cli.kit import called
 
 CATALOG = """
@@ -123,6 +124,20 @@ def test_a_time_of_silence_is_for_partial_answers() -> None:
     result = called("query", SQL, "--demo", "--partials", "--stalled-after", "soon", "--format", "ndjson")
     assert result.exit_code == 2
     assert "expected a length of time" in result.stderr
+
+
+def test_a_column_of_a_table_may_be_called_as_the_mark_is() -> None:
+    schema = pa.schema([("partial", pa.int64()), ("b", pa.int64())])
+    batch = pa.record_batch([pa.array([None]), pa.array([7])], schema=schema)
+    said = TableRecords(schema).record(Partial((1,), batch, ("partial",), ("s",), ("s",))).decode()
+    assert said.splitlines()[-1].split() == ["#1", "without", "s", "…", "7"]
+
+
+def test_in_a_pipe_and_in_a_file_they_are_lines_of_json(tmp_path: Path) -> None:
+    with served(tmp_path) as (options, out):
+        result = called("query", SQL, *options, "--partials", "--stalled-after", "0.01")
+    assert result.exit_code == 0
+    assert any("partial" in json.loads(line) for line in out.read_text().splitlines())
 
 
 def test_a_column_that_is_called_like_a_mark_is_refused() -> None:

@@ -18,6 +18,7 @@ from mediator.assembly import Settings
 from mediator.catalog.delay import DELAY
 from mediator.catalog.functions import Function, function
 from mediator.errors import CatalogError, FunctionFailed, MediatorError, TypeMismatch
+from mediator.query.functions import _name_of, shown
 from sources import load_book_trade
 
 TABLES = {
@@ -249,3 +250,11 @@ def test_a_name_of_duckdb_is_refused_when_the_mediator_is_made() -> None:
         Mediator(CATALOG, functions=[function([str], str, name="upper")(pc.utf8_upper)])
     with pytest.raises(MediatorError, match="two functions 'twice'"):
         Mediator(CATALOG.knowing([twice]), functions=[function([int], int, name="twice")(abs)])
+
+
+def test_only_our_own_names_are_put_back() -> None:
+    assert shown("""SELECT "made_by__user1" FROM t WHERE s = 'abc__user2'""") == (
+        """SELECT "made_by__user1" FROM t WHERE s = 'abc__user2'"""
+    )
+    inner = _name_of(is_odd)
+    assert shown(f"{inner}(a) AND {inner.upper()}(b)") == "is_odd(a) AND is_odd(b)"

@@ -133,6 +133,11 @@ def _a_foreign_line(path: Path) -> None:
     path.write_text("".join([*found[:3], "what?\n", *found[3:]]))
 
 
+def _nested_deeply(path: Path) -> None:
+    found = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*found[:3], '{"a":' * 200_000 + "\n", *found[3:]]))
+
+
 def _twice(path: Path) -> None:
     path.write_text(path.read_text() * 2)
 
@@ -171,6 +176,13 @@ def _something_lost(path: Path) -> None:
         (lambda path: _header(path, trace=99), "a trace of version 99, and this mediator reads version 1"),
         (_an_unknown_verb, "no policy here knows the verb 'dream'"),
         (_an_unknown_record, "nothing here is called 'Dream'"),
+        (lambda path: _header(path, sql=1), "line 1: of a trace's header 'sql' is 1, and no text"),
+        (lambda path: _header(path, blocks=[]), "line 1: of a trace's header 'blocks' is [], and no object"),
+        (lambda path: _header(path, blocks={"block": 1}), "'block' is 1, and no object"),
+        (lambda path: path.write_text("[" * 200_000), "not a trace"),
+        (_nested_deeply, "line 4: no JSON object"),
+        (lambda path: _a_verb(path, verb="learn", told=[1], said=None), "cannot be told what was told here"),
+        (lambda path: _a_verb(path, verb="learn"), "cannot be understood: there is no 'told'"),
         (_something_lost, "something that a trace cannot hold"),
         (lambda path: path.write_text("isbn,title\n1,x\n"), "not a trace"),
         (lambda path: path.write_text('{"rows": []}\n'), "not a trace"),

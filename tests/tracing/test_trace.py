@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from fixtures import Behaviour, Fault
-from mediator.assembly import POLICIES
+from mediator.assembly import POLICIES, Settings
 from mediator.errors import MediatorError
+from mediator.flow.events import Cancel
+from mediator.output.report import Report
+from mediator.query.understand import understand
+from mediator.tracing.reading import Reader
 from mediator.tracing.trace import Trace
 from mediator.tracing.writing import Writer
 from tests.answering.kit import in_virtual_time, mediating
@@ -116,6 +122,54 @@ def test_a_file_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path
     with pytest.raises(MediatorError, match=r"nowhere/trace: the trace cannot be written: No such file"):
         traced(tmp_path / "nowhere" / "trace", over=over)
     assert over.requests == 0
+
+
+def test_a_query_that_is_cancelled_while_its_trace_is_opened_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    writers: list[Writer] = []
+
+    def slow(path: Path) -> Writer:
+        begun.set()
+        go_on.wait()
+        writers.append(Writer(path))
+        return writers[0]
+
+    monkeypatch.setattr("mediator.tracing.trace.Writer", slow)
+
+    async def run() -> None:
+        async with mediating(web()) as mediator, asyncio.TaskGroup() as group:
+            answers = mediator.answering(SQL, trace=tmp_path / "trace")
+            starting = group.create_task(answers.__aenter__())
+            await asyncio.to_thread(begun.wait)
+            starting.cancel()
+            await asyncio.wait([starting])
+        go_on.set()
+
+    asyncio.run(run())  # which waits for the thread
+    assert writers[0]._file.closed
+
+
+def test_what_is_noted_while_it_is_closed_is_counted_or_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace"
+    header = {"trace": 1, "sql": "", "policy": "rank", "seed": 0, "settings": {}, "blocks": {}}
+    monkeypatch.setattr("mediator.tracing.trace.header_of", lambda *_: header)
+
+    def clean(text: str) -> str:
+        if "enough" in text:
+            trace.asked(Cancel(1))  # as another thread may, at any moment
+        return text
+
+    trace = Trace(path, understand(SQL, web().catalog), {}, Settings(), clean)
+    trace.open(lambda: 0.0)
+    trace.close(Report(stopped="enough"))
+    trace.close(Report())
+    trace.asked(Cancel(1))
+    assert len(list(Reader(path).lines())) > 0
+    assert lines(path)[-1]["lines"] == len(lines(path))
 
 
 def test_a_disk_that_is_full_ends_the_trace_and_not_the_query() -> None:
