@@ -50,8 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name:8} {bench.SUMMARY}")
         return 0
     bench = BENCHES[options.name]
+    where = machine()  # as it was before the bench's own load
     result = bench.measure(options)
-    result.detail["machine"] = machine()
+    result.detail["machine"] = where
     if options.plot is not None:
         file = Path(options.plot) if options.plot else PLOTS / f"{result.bench}.png"
         file.parent.mkdir(parents=True, exist_ok=True)

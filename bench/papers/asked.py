@@ -45,10 +45,11 @@ class Told:
 class Sites:
     """All tables of a federation, each at a site of its own."""
 
-    def __init__(self, federation: Federation, told: Told) -> None:
+    def __init__(self, federation: Federation, told: Told, at_once: int = AT_ONCE) -> None:
         random = np.random.default_rng(federation.seed)
         self.now = 0.0
         self._told = told
+        self._at_once = at_once
         self._tables = federation.tables
         self._latency = {name: float(random.uniform(*_LATENCY)) for name in federation.tables}
         self._found: dict[tuple[str, tuple[str, ...]], Mapping[Binding, list[int]]] = {}
@@ -92,7 +93,7 @@ class Sites:
 
     def _send(self, name: str) -> None:
         """Lookups leave while the site has room for them."""
-        while self._waiting[name] and self._under_way[name] < AT_ONCE:
+        while self._waiting[name] and self._under_way[name] < self._at_once:
             ask, binding = self._waiting[name].popleft()
             if ask.number in self._over or (ask.number, binding) in self._unwanted:
                 continue
@@ -138,10 +139,10 @@ def _over(stages: Stages) -> bool:
     return stages.finished
 
 
-def run(federation: Federation, settings: Settings) -> Told:
+def run(federation: Federation, settings: Settings, at_once: int = AT_ONCE) -> Told:
     """Answer the federation's query to its end."""
     told = Told()
-    sites = Sites(federation, told)
+    sites = Sites(federation, told, at_once)
     query = understand(federation.sql, federation.catalog)
     house = House(lambda: sites.now)
     stages = Stages(query, verdicts_of(query, federation.catalog), house, settings)

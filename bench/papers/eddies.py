@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from bench.feeding import Arrival, arrivals
 from bench.papers.runs import Look, Run, Runs, sent
+from bench.papers.turns import in_turns as taken_in_turns
 from mediator.assembly import POLICIES, Settings
 from mediator.eddy.destinations import Destination, Probe
 from mediator.eddy.eddy import Eddy
@@ -103,6 +104,11 @@ class Race:
     def best_static(self) -> str:
         return min(self.statics, key=self.best)
 
+    @property
+    def at_stake(self) -> float:
+        """The worst static plan ÷ the best one: what there is to be won by choosing."""
+        return round(max(map(self.best, self.statics)) / self.best(self.best_static), 3)
+
     def ratios(self) -> dict[str, float]:
         """Every contestant ÷ the best static plan."""
         best = self.best(self.best_static)
@@ -119,15 +125,13 @@ class Race:
 def raced(
     statics: Mapping[str, Entry], others: Mapping[str, Entry], rounds: int, warmed: bool = False
 ) -> Race:
-    """Each in turns, so many rounds. Raises `RuntimeError` when answers differ."""
+    """Each so many rounds, in turns that begin with another one each time. Raises `RuntimeError` when answers
+    differ."""
     for entry in () if warmed else statics.values():
         entry.run()  # kernels and caches are warm from here on
     entries = {**statics, **others}
-    runs: dict[str, list[Run]] = {name: [] for name in entries}
     with _little_garbage():
-        for _ in range(rounds):
-            for name, entry in entries.items():
-                runs[name].append(entry.run())
+        runs = taken_in_turns({name: entry.run for name, entry in entries.items()}, rounds)
     agree([(name, run) for name, of in runs.items() for run in of])
     return Race(runs, tuple(statics))
 

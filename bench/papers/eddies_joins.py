@@ -13,9 +13,11 @@ comes first in either case, as it spares lookups.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import thread_time
+from typing import Any
 
 from bench.papers.axes import beside
 from bench.papers.eddies import DEFAULT, Race, in_turns, ordered, policies, raced, three_tables
@@ -72,8 +74,9 @@ def measure(options: argparse.Namespace) -> Result:
             race = _race(point, options)
             result.curves[name] = race
             result.detail["points"][name] = _told(point, race)
-    ratios = [point["ratios"][DEFAULT] for point in result.detail["points"].values()]
-    result.figures["default_worst_ratio"] = max(ratios)
+    points = result.detail["points"]
+    result.figures["default_worst_ratio"] = max(point["ratios"][DEFAULT] for point in points.values())
+    result.detail["tables"] = {"query": {name: _in_short(point) for name, point in points.items()}}
     return result
 
 
@@ -102,11 +105,27 @@ def _race(point: Point, options: argparse.Namespace) -> Race:
     return raced({name: ordered(fed, order) for name, order in _ORDERS.items()}, policies(fed), rounds)
 
 
+def _in_short(point: Mapping[str, Any]) -> dict[str, object]:
+    """For the page: what there was to be won, and what the default made of it."""
+    ours = point["ratios"][DEFAULT]
+    return {
+        "worse order ÷ better": point["at_stake"],
+        "default ÷ better": ours,
+        "random ÷ better": point["ratios"]["random"],
+        "the default is": "slower than both"
+        if ours > point["at_stake"]
+        else "within them"
+        if ours > 1
+        else "ahead",
+    }
+
+
 def _told(point: Point, race: Race) -> dict[str, object]:
     better = race.best_static
     return {
         "is": point.said,
         "ratios": race.ratios(),
+        "at_stake": race.at_stake,
         "seconds": race.seconds(),
         "better_order": better,
         "took_it": race.shares(Signature(1 << _S), _FIRST[better]),

@@ -1,6 +1,7 @@
 """All experiments one after the other, each in a process of its own; with `--page`, into `docs/experiments.md`.
 
-What fails is reported and the others go on. Results are kept as JSON lines beside the plots, one for each experiment,
+What fails is reported and the others go on; what it said last stays, and the page says that it is from before. Results
+are kept as JSON lines beside the plots, one for each experiment,
 so that a few can be run again (`--only`) and the page is still whole.
 """
 
@@ -8,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ PAGE = ROOT / "docs" / "experiments.md"
 _FIGURES = ROOT / "docs" / "figures"
 _PLOTS = ROOT / "bench" / "plots"
 _RESULTS = "results.jsonl"
-_PATIENCE = 1_800  # seconds that one may take
+_PATIENCE = 5_400  # seconds that one may take: the longest needs a third of it where nothing else runs
 
 Said = dict[str, Any]
 
@@ -46,7 +49,7 @@ def measure(options: argparse.Namespace) -> Result:
     kept = read(folder / _RESULTS)
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
-        kept[name] = ran(name, folder)
+        kept[name] = ran(name, folder, kept.get(name))
         _write(folder / _RESULTS, kept)
     if options.page:
         PAGE.write_text(written(PAGE.read_text(), kept, folder.relative_to(PAGE.parent)))
@@ -63,19 +66,33 @@ def draw(result: Result, file: Path) -> None:
         axes[0].set(title="figure ÷ bar")
 
 
-def ran(name: str, folder: Path) -> Said:
-    """What an experiment says. If it fails, what it said last."""
+def ran(name: str, folder: Path, last: Said | None = None) -> Said:
+    """What an experiment says. If it fails, what it said last, and why it failed."""
     command = [sys.executable, "-m", "bench", "paper", name, "--json", "--plot", str(folder / f"{name}.png")]
     try:
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=_PATIENCE)
+        done = _done(command)
     except subprocess.TimeoutExpired:
-        return _failed(name, f"not done after {_PATIENCE} s")
+        return _failed(name, f"not done after {_PATIENCE} s", last)
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        return _failed(name, lines[-1] if lines else f"ended with code {done.returncode}")
+        return _failed(name, lines[-1] if lines else f"ended with code {done.returncode}", last)
     said: Said = json.loads(done.stdout.splitlines()[-1])
     said["detail"].pop("plot", None)  # a path of this machine; it lies beside the results
     return said | {"bench": name}
+
+
+def _done(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run it to its end. When it takes too long, it is ended with all the processes that it has started."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, complained = process.communicate(timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, said, complained)
 
 
 def read(file: Path) -> dict[str, Said]:
@@ -91,9 +108,10 @@ def _named(only: str) -> list[str]:
     return [name for name in BARS if not only or name in only.split(",")]
 
 
-def _failed(name: str, why: str) -> Said:
+def _failed(name: str, why: str, last: Said | None) -> Said:
     print(f"{name} failed: {why}", file=sys.stderr, flush=True)
-    return {"bench": name, "figures": {}, "detail": {}, "failed": why}
+    nothing: Said = {"bench": name, "figures": {}, "detail": {}}
+    return (last or nothing) | {"failed": why}
 
 
 def _write(file: Path, kept: Mapping[str, Said]) -> None:

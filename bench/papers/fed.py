@@ -57,7 +57,9 @@ class Fed:
             feeding.go(self._rounds, self._pause, (lambda: None) if after is None else (lambda: after(eddy)))
         finally:
             gc.enable()
-        return Run.of(feeding.ended, feeding.answers, eddy, feeding.curve, feeding.lookups)
+        run = Run.of(feeding.ended, feeding.answers, eddy, feeding.curve, feeding.lookups)
+        run.rounds = feeding.rounds
+        return run
 
 
 class _Feeding:
@@ -68,6 +70,7 @@ class _Feeding:
         self.curve: list[tuple[float, int]] = []
         self.ended = 0.0
         self.lookups: dict[str, int] = {}
+        self.rounds: list[float] = []
         self._stages = stages
         self._indexes = indexes
         self._clock = clock
@@ -80,6 +83,7 @@ class _Feeding:
         for number, landed in enumerate(rounds):
             if pause:
                 sleep(max(0.0, self._began + pause * number - self._clock()))
+            self.rounds.append(self._clock() - self._began)
             for relation, rows in landed:
                 self._stages.admit(Arrived(self._scans[relation], Landing(rows)))
             self._settle()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from mediator.eddy.destinations import Probe
 
 Order = tuple[int, ...]
 
-_WORTH = (0.008, 0.080)  # estimated seconds of the best order: a query of less or more is drawn anew
+_WORTH = (0.002, 0.080)  # estimated seconds of the best order: a query of less or more is drawn anew
+_SHORT = 0.008  # estimated seconds: a shorter query is run more often
 _MOST_ANSWERS = 3e6
 _LIKELY, _LIKELIEST = 12, 4  # orders that race to be the best, at first and after a round
-_NEAR = 1.25  # times the best estimate: beyond that an order is not likely
-_SCREENED, _FINAL = 2, 4  # rounds of the few, rounds that count
+_SCREENED, _FINAL, _MORE = 2, 4, 12  # rounds of the few, rounds that count, and those of a short query
 _CLOSE = 0.04  # what is further from 1 than this gets as many rounds again
 _BEARABLE = 0.3  # estimated seconds: a worse order than this is not run
 _CAUSES = 4
@@ -33,7 +34,8 @@ _ROUTES = 6  # signatures of which it is said where their rows went
 @dataclass(frozen=True, slots=True)
 class Judged:
     """Seconds are of the best round; `work` is the default's rows probed and found ÷ the best order's, `steps` the
-    same of visits; `deciding` are the seconds that the policy took for itself."""
+    same of visits; `deciding` are the seconds that the policy took for itself. `span` is the worst of all orders ÷ the
+    best, both estimated, and `redrawn` how many drawings were passed over, by cause."""
 
     seed: int
     kind: str
@@ -46,6 +48,8 @@ class Judged:
     work: float
     steps: float
     deciding: float
+    span: float = 1.0
+    redrawn: Mapping[str, int] = field(default_factory=dict)
     checked: bool = False
     causes: list[str] = field(default_factory=list)
     went: dict[str, list[str]] = field(default_factory=dict)
@@ -56,16 +60,50 @@ class Judged:
     def ratio(self) -> float:
         return self.default / self.best
 
+    @property
+    def short(self) -> bool:
+        return self.best < _SHORT
 
-def worthwhile(seed: int) -> tuple[Drawn, Counts]:
-    """The first drawing from this seed that takes neither too short nor too long under its best order."""
-    attempt = 0
-    while True:
+
+def worthwhile(seed: int) -> tuple[Drawn, Counts, dict[str, int]]:
+    """The first drawing from this seed that takes neither too short nor too long under its best order, and what was
+    passed over before it."""
+    redrawn: dict[str, int] = {}
+    for attempt in count():
         query = drawn(seed, attempt)
         counts = Counts(query)
-        if _WORTH[0] <= counts.costs().min() <= _WORTH[1] and counts.answers <= _MOST_ANSWERS:
-            return query, counts
-        attempt += 1
+        cause = _unworthy(counts)
+        if cause is None:
+            return query, counts, redrawn
+        redrawn[cause] = redrawn.get(cause, 0) + 1
+    raise AssertionError("there is always another attempt")
+
+
+def _unworthy(counts: Counts) -> str | None:
+    least = counts.costs().min()
+    if least < _WORTH[0]:
+        return f"best order estimated at less than {1e3 * _WORTH[0]:g} ms"
+    if least > _WORTH[1]:
+        return f"best order estimated at more than {1e3 * _WORTH[1]:g} ms"
+    return f"more than {_MOST_ANSWERS:,.0f} answers" if counts.answers > _MOST_ANSWERS else None
+
+
+def setting() -> str:
+    """Which queries are taken, and how they are run, in words."""
+    low, high = (1e3 * seconds for seconds in _WORTH)
+    return (
+        f"drawn anew unless the best order is estimated at {low:g} to {high:g} ms, with {_MOST_ANSWERS:,.0f} answers at"
+        f" most; the {_LIKELY} orders of the lowest estimates race, and the {_LIKELIEST} fastest of them again"
+    )
+
+
+def rounds() -> str:
+    """What the seconds are of, in words."""
+    return (
+        f"seconds of work of the best of {_FINAL} rounds ({_MORE} where the best order is estimated at less than"
+        f" {1e3 * _SHORT:g} ms), contestants in turns; of twice as many where they seem to be more than"
+        f" {100 * _CLOSE:g} % apart"
+    )
 
 
 def case_of(query: Drawn) -> Case:
@@ -75,17 +113,16 @@ def case_of(query: Drawn) -> Case:
 
 def judged(seed: int, policy: str, check: bool = False) -> Judged:
     """Find the best order, race the policy against it, and say what made the difference."""
-    query, counts = worthwhile(seed)
+    query, counts, redrawn = worthwhile(seed)
     case, costs = case_of(query), counts.costs()
-    near = [n for n in _apart(costs)[:_LIKELY] if costs[n] <= _NEAR * costs.min()]
-    likely = [_order(counts, n) for n in near]
+    likely = [_order(counts, n) for n in _apart(costs)[:_LIKELY]]
     random = np.random.default_rng([seed, 1])
     bearable = np.flatnonzero(costs <= max(_BEARABLE, costs.min()))
     others = [_order(counts, n) for n in (bearable[costs[bearable].argmax()], random.choice(bearable))]
     seconds = _screened(case, likely, others)
     order = min(seconds, key=seconds.__getitem__)
     ours = Settings(policy=policy)
-    final = _final(case, ours, order)
+    final = _final(case, ours, order, _MORE if costs.min() < _SHORT else _FINAL)
     answers = agreed({name: runs[0] for name, runs in final.items()})
     if check and expected(case) != answers:
         raise RuntimeError(f"seed {seed}: DuckDB finds {expected(case)} where the engine finds {answers}")
@@ -93,14 +130,14 @@ def judged(seed: int, policy: str, check: bool = False) -> Judged:
     return Judged(
         seed, query.kind, query.size, answers[0], best(final["default"]), best(final["fixed"]),
         max(seconds[o] for o in others), order, (work(did.steps) + 1) / (work(could.steps) + 1),
-        len(did.steps) / max(1, len(could.steps)), did.deciding, check, _causes(did.steps, could.steps),
-        _routes(did), _routes(could), query.said(),
+        len(did.steps) / max(1, len(could.steps)), did.deciding, float(costs.max() / costs.min()), redrawn, check,
+        _causes(did.steps, could.steps), _routes(did), _routes(could), query.said(),
     )  # fmt: skip
 
 
 def explained(seed: int, policy: str) -> dict[str, Any]:
     """One case in full."""
-    query, counts = worthwhile(seed)
+    query, counts, _ = worthwhile(seed)
     verdict = judged(seed, policy, check=True)
     case, costs = case_of(query), counts.costs()
     best_first = _apart(costs)
@@ -142,12 +179,12 @@ def _screened(case: Case, likely: Sequence[Order], others: Sequence[Order]) -> d
     return seconds | {o: min(seconds[o], best(again[_name(o)])) for o in fastest}
 
 
-def _final(case: Case, ours: Settings, order: Order) -> dict[str, list[Outcome]]:
+def _final(case: Case, ours: Settings, order: Order, rounds: int) -> dict[str, list[Outcome]]:
     """The default against the best order, anew; and once more if they seem to be apart."""
     entries = {"default": ours, "fixed": _fixed(order)}
-    runs = raced(case, entries, _FINAL)
+    runs = raced(case, entries, rounds)
     if abs(best(runs["default"]) / best(runs["fixed"]) - 1) > _CLOSE:
-        more = raced(case, entries, _FINAL)
+        more = raced(case, entries, rounds)
         runs = {name: runs[name] + more[name] for name in runs}
     return runs
 

@@ -8,7 +8,9 @@ that joins cost no more than symmetric hash joins do anyway (figure 6) and that 
 
 Here what is routed is a batch, and each case is set against the fixed policy in the same engine: what is left is the
 cost of deciding. `default_frequency` is the default settings' time ÷ the fixed route's, the worst over all cases;
-`every_batch` the same with an order that is thought over for every batch.
+`every_batch` the same with an order that is thought over for every batch. By default a choice is also held for some
+work, and visits that bring nothing new are not told; who thinks every 1, 10, 100 or 1,000 batches holds nothing and is
+told of every visit. How often each really thought is counted, in runs of their own.
 """
 
 from __future__ import annotations
@@ -31,15 +33,17 @@ from bench.papers.indexes import Index, catalog_with
 from bench.result import Result
 from mediator.assembly import Settings
 from mediator.catalog.delay import DELAY
+from mediator.eddy.policies.foresight import Foresight
+from mediator.eddy.policies.outlook import Outlook
 from mediator.eddy.routing import Router
+from mediator.flow.batch import Batch
 
 SUMMARY = "what deciding costs where every plan costs the same: selections, joins and index joins"
 
 FREQUENCIES = (1, 10, 100, 1_000)
 _DEFAULT, _FIXED = "default", "fixed"
 _FEW = 2  # rounds
-_SHORT = 10  # times fewer rows, where each takes 100 us
-_HALF = 2  # times fewer rows, where each is looked up
+_INDEXED = 10  # times as many rows, where they are looked up: so it is in the study
 _SWEEP = (10, 100, 1_000)  # rows in a batch
 _FIGURES = {
     "selections": "figure 5: selections",
@@ -79,14 +83,18 @@ def measure(options: argparse.Namespace) -> Result:
     result.figures |= {"default_frequency": worst[_DEFAULT], "every_batch": worst[_every(1)]}
     result.detail |= {
         "setting": (
-            f"tables of {options.rows:,} rows (with a delay of 100 us: {options.rows // _SHORT:,}; index joins, which"
-            f" the study does over 100,000: {options.rows // _HALF:,}) in batches of {options.batch:,};"
-            f" contestants in turns, the best of up to {options.rounds} rounds; delays by the wall clock, all else by"
+            f"tables of {options.rows:,} rows (index joins: {_INDEXED * options.rows:,}) in batches of"
+            f" {options.batch:,}; contestants in turns, the best of {options.rounds} rounds"
+            f" ({_FEW} where rows are delayed or"
+            " looked up); delays by the wall clock, all else by"
             " the thread's work"
         ),
         "batch": options.batch,
-        "default": f"{Settings().policy}, thought over every {Settings().revisit} batches of a signature at most",
-        "routing_us_a_batch": {case.name: routing(case) for case in chosen},
+        "default": (
+            f"{Settings().policy}, thought over every {Settings().revisit} batches of a signature at most, and held for"
+            f" {1e3 * Settings().held:g} ms of work"
+        ),
+        **_counted(chosen),
         "by_rows_in_a_batch": _swept(options),
         "worst_ratio": worst,
         "ratios": ratios,
@@ -134,7 +142,7 @@ def _swept(options: argparse.Namespace) -> dict[int, dict[str, float]]:
 
 
 def _contestants(case: Case) -> tuple[dict[str, Entry], dict[str, Entry]]:
-    frequencies = {_every(n): Entry(case.fed, Settings(revisit=n)) for n in FREQUENCIES}
+    frequencies = {_every(n): Entry(case.fed, Settings(revisit=n, held=0.0)) for n in FREQUENCIES}
     fixed = {_FIXED: Entry(case.fed, Settings(policy="fixed"))}
     return fixed, {_DEFAULT: Entry(case.fed, Settings()), **frequencies}
 
@@ -143,38 +151,93 @@ def _every(batches: int) -> str:
     return f"every {batches:,}"
 
 
-def routing(case: Case) -> dict[str, float]:
-    """Microseconds that finding a batch's way and learning from it take, by contestant; in runs of their own."""
+def _counted(chosen: list[Case]) -> dict[str, object]:
+    """What routing takes, and how often it is thought over, in every case."""
+    routed = {case.name: routing(case) for case in chosen}
+    return {
+        "routing_us_a_batch": {
+            name: {entry: round(of.microseconds, 2) for entry, of in entries.items()}
+            for name, entries in routed.items()
+        },
+        "tables": {
+            "decisions": {
+                name: {
+                    "batches with a choice": entries[_FIXED].choices,
+                    **{entry: of.thoughts for entry, of in entries.items() if entry != _FIXED},
+                }
+                for name, entries in routed.items()
+            }
+        },
+    }
+
+
+@dataclass(slots=True)
+class Routing:
+    """What became of a run's batches: where there was more than one way, and how often a policy thought about it."""
+
+    choices: int = 0
+    thoughts: int = 0
+    routed: int = 0
+    seconds: float = 0.0  # of finding ways and of learning
+
+    @property
+    def microseconds(self) -> float:
+        """A batch."""
+        return 1e6 * self.seconds / max(1, self.routed)
+
+
+def routing(case: Case) -> dict[str, Routing]:
+    """By contestant; in runs of their own."""
     fixed, others = _contestants(case)
-    entries = {**fixed, **others}
-    return {name: round(_timed(entries[name]), 2) for name in (_FIXED, _DEFAULT, _every(1))}
+    return {name: _watched(entry) for name, entry in {**fixed, **others}.items()}
 
 
-def _timed(entry: Entry) -> float:
-    spent, routed = 0.0, 0
+def _watched(entry: Entry) -> Routing:
+    seen, choosing = Routing(), False
 
     def timing(step: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any) -> Any:
-            nonlocal spent
             began = thread_time()
             try:
                 return step(*arguments)
             finally:
-                spent += thread_time() - began
+                seen.seconds += thread_time() - began
 
         return timed
 
-    find, learn = Router.next, Router.learn
-    counted = timing(find)
+    find = timing(Router.next)
 
-    def counting(*arguments: Any) -> Any:
-        nonlocal routed
-        routed += 1
-        return counted(*arguments)
+    def finding(router: Router, batch: Batch) -> Any:
+        seen.routed += 1
+        seen.choices += len(router.array(batch.signature)) > 1
+        return find(router, batch)
 
-    with patch.object(Router, "next", counting), patch.object(Router, "learn", timing(learn)):
+    choose, nearest = Foresight.choose, Outlook.nearest
+
+    def noting(policy: Foresight, *arguments: Any) -> Any:
+        nonlocal choosing
+        choosing = True
+        try:
+            return choose(policy, *arguments)
+        finally:
+            choosing = False
+
+    def thinking(outlook: Outlook, *arguments: Any) -> Any:
+        nonlocal choosing
+        seen.thoughts += (
+            choosing  # who holds a choice does not come here, and who looks ahead comes more than once
+        )
+        choosing = False
+        return nearest(outlook, *arguments)
+
+    with (
+        patch.object(Router, "next", finding),
+        patch.object(Router, "learn", timing(Router.learn)),
+        patch.object(Foresight, "choose", noting),
+        patch.object(Outlook, "nearest", thinking),
+    ):
         entry.run()
-    return 1e6 * spent / max(1, routed)
+    return seen
 
 
 # The queries
@@ -188,7 +251,7 @@ def cases(rows: int, batch: int) -> Iterator[Case]:
             yield _join(_tables("tenk", rows, count), listed, batch)
     for count in (3, 4, 5):
         for every in (10, 1_000):
-            yield _index_join(_tables("hundredk", rows // _HALF, count), every, batch)
+            yield _index_join(_tables("hundredk", _INDEXED * rows, count), every, batch)
 
 
 def _join(tables: dict[str, pa.Table], listed: str, batch: int) -> Case:
@@ -205,8 +268,7 @@ def _selections(table: pa.Table, batch: int) -> Iterator[Case]:
     for microseconds in (0, 10, 100):
         dear = " AND ".join(f"delay({n}, {microseconds}) < {values}" for n, values in domains.items())
         clock = perf_counter if microseconds else thread_time
-        few = table.slice(0, table.num_rows // _SHORT) if microseconds >= 100 else table
-        yield _case(f"delay-{microseconds}", "selections", f"{sql} {dear}", {"tenk1": few}, batch, clock)
+        yield _case(f"delay-{microseconds}", "selections", f"{sql} {dear}", {"tenk1": table}, batch, clock)
 
 
 def _case(name: str, figure: str, sql: str, tables: Mapping[str, pa.Table], batch: int, clock: Clock) -> Case:

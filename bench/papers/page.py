@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +53,20 @@ def overview(results: Mapping[str, Said]) -> list[str]:
             lines.append(
                 f"| {link} | `{bar.figure}` | {shown(said)} | ≤ {bar.most:g} | {_verdict(said, bar)} |"
             )
-    machine = next((r["detail"]["machine"] for r in results.values() if "machine" in r["detail"]), None)
-    return [*lines, "", *_on(machine)] if machine else lines
+    machines = [r["detail"]["machine"] for r in results.values() if "machine" in r["detail"]]
+    return [*lines, "", *_on(machines)] if machines else lines
 
 
 def section(name: str, said: Said | None, figures: Path) -> list[str]:
     """An experiment's plot, its figures, and at which scale they were taken."""
-    if said is None or "failed" in said:
-        why = "was not run" if said is None else f"failed: {said['failed']}"
+    if said is None or not said["figures"]:
+        why = f"failed: {said['failed']}" if said and "failed" in said else "was not run"
         return [f"This experiment {why}.", "", *_table(name, {})]
     lines = [f"![{name}]({(figures / f'{name}.png').as_posix()})", "", *_table(name, said["figures"])]
+    if "failed" in said:
+        lines = [f"Its last run failed: {said['failed']}. What follows is of the run before.", "", *lines]
+    for head, told in said["detail"].get("tables", {}).items():
+        lines += ["", *_told(head, told)]
     for word in ("setting", "taken"):
         if word in said["detail"]:
             lines += ["", f"{word.capitalize()}: {_said(said['detail'][word])}."]
@@ -87,6 +91,19 @@ def _table(name: str, figures: Mapping[str, float]) -> list[str]:
     return lines
 
 
+def _told(head: str, of: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """A table of an experiment's own: what it says of each case."""
+    columns = list(next(iter(of.values()), {}))
+    lines = [f"| {' | '.join([head, *columns])} |", "|---" * (len(columns) + 1) + "|"]
+    for name, row in of.items():
+        lines.append(f"| {' | '.join([name, *(_cell(row[column]) for column in columns)])} |")
+    return lines
+
+
+def _cell(value: object) -> str:
+    return shown(float(value)) if isinstance(value, (int, float)) else str(value)
+
+
 def _value(said: Said | None, bar: Bar) -> float | None:
     value: float | None = None if said is None else said["figures"].get(bar.figure)
     return value
@@ -107,8 +124,13 @@ def _said(value: object) -> str:
     return str(value).rstrip(".")
 
 
-def _on(machine: Mapping[str, Any]) -> list[str]:
+def _on(machines: Sequence[Mapping[str, Any]]) -> list[str]:
+    loads = [machine["load"][0] for machine in machines]
     return [
-        f"Measured on {machine['usable_cores']} cores (Python {machine['python']}); load when an"
-        f" experiment began: {machine['load'][0]:g}."
+        f"Measured on {_any(machines, 'usable_cores')} cores (Python {_any(machines, 'python')}); load when an"
+        f" experiment began: {min(loads):g} to {max(loads):g}."
     ]
+
+
+def _any(machines: Sequence[Mapping[str, Any]], what: str) -> str:
+    return " or ".join(sorted({str(machine[what]) for machine in machines}))

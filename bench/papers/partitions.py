@@ -14,18 +14,22 @@ rows costs about what it costs to read a row, and here some tenths of that: with
 outweigh the rest as they do there (`fifty_by_arrival`, `fifty_by_column`).
 
 `least` is what no routing could get below: the time of a run in which every row of S goes the right way at once, ÷ the
-best static plan. `work` is the default's rows probed with and rows found ÷ the best static plan's.
+best static plan. `ns_a_pair` is what the two are apart, for each pair of rows that is found and probed for nothing.
+`work` is the default's rows probed with and rows found ÷ the best static plan's.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bench.papers.halves import FANOUT, KINDS, SQL, case_of, right_at_once
-from bench.papers.racing import Outcome, best, raced
+from bench.papers.racing import Outcome, agreed, best
+from bench.papers.turns import in_turns
 from bench.papers.watching import shares, work
 from bench.result import Result
 from mediator.assembly import Settings
@@ -64,6 +68,7 @@ def measure(options: argparse.Namespace) -> Result:
         " or in T; R and T have come when S begins",
         "taken": f"seconds of work of the best of {options.rounds} rounds, contestants in turns",
         "cases": cases,
+        "tables": {"case": {name: _in_short(case) for name, case in cases.items()}},
     }
     if not options.only:
         detail["batches"] = {
@@ -88,6 +93,17 @@ def draw(result: Result, file: Path) -> None:
         axes[0].set_yticklabels(list(result.curves))
         axes[0].invert_yaxis()
         axes[0].legend()
+
+
+def _in_short(case: Mapping[str, Any]) -> dict[str, object]:
+    """For the page."""
+    return {
+        "default ÷ best static": case["ratio"],
+        "least": case.get("least", "-"),
+        "work": case["work"],
+        "best static, ms": min(case["ms"][plan] for plan in _STATIC),
+        "ns a pair": case.get("ns_a_pair", "-"),
+    }
 
 
 class _Contest:
@@ -116,6 +132,8 @@ class _Contest:
         }
         if _RIGHT in seconds:
             measured["least"] = round(seconds[_RIGHT] / static, 3)
+            pairs = self._rows // 2 * kind.fanout
+            measured["ns_a_pair"] = round(1e9 * (static - seconds[_RIGHT]) / pairs, 1)
         if self._explain:
             measured["went"] = {n: shares(eyes.steps, len(case.rounds), _PARTS) for n, eyes in seen.items()}
         return measured
@@ -132,10 +150,9 @@ class _Contest:
         case = case_of(kind, self._rows, batch)
         right = None if kind.halves == "in step" else right_at_once(kind, self._rows, batch)
         case.run(self._entries["R first"])  # so that the first in the race does not find everything cold
-        runs: dict[str, list[Outcome]] = {n: [] for n in self._entries}
-        for _ in range(self._rounds):
-            for n, some in raced(case, self._entries, 1).items():
-                runs[n] += some
-            if right is not None:
-                runs.setdefault(_RIGHT, []).append(right.run(self._entries["T first"]))
+        contestants = {n: partial(case.run, settings) for n, settings in self._entries.items()}
+        if right is not None:
+            contestants[_RIGHT] = partial(right.run, self._entries["T first"])
+        runs = in_turns(contestants, self._rounds)
+        agreed({n: some[0] for n, some in runs.items() if n != _RIGHT})
         return runs

@@ -10,12 +10,14 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter, thread_time
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bench.feeding import Arrival, catalog_of
+from bench.papers.turns import in_turns
 from bench.papers.watching import Eyes
 from mediator.answering import verdicts_of
 from mediator.assembly import House, Settings
@@ -88,11 +90,9 @@ class Case:
 
 
 def raced(case: Case, entries: Mapping[str, Settings], rounds: int) -> dict[str, list[Outcome]]:
-    """Every contestant so many times, in turns. Raises `RuntimeError` when their answers differ."""
-    found: dict[str, list[Outcome]] = {name: [] for name in entries}
-    for _ in range(rounds):
-        for name, settings in entries.items():
-            found[name].append(case.run(settings))
+    """Every contestant so many times, in turns that begin with another one each time. Raises `RuntimeError` when their
+    answers differ."""
+    found = in_turns({name: partial(case.run, settings) for name, settings in entries.items()}, rounds)
     agreed({name: run for name, runs in found.items() for run in runs[:1]})
     return found
 

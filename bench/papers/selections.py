@@ -78,12 +78,12 @@ def result_of(bench: str, options: argparse.Namespace, races: Mapping[float, Rac
 
 
 def _told(race: Race) -> dict[str, object]:
-    shares = race.shares(Signature(1), Select(0))
-    own = {"s1 first": 1.0, "s2 first": 0.0}
+    here = race.shares(Signature(1), Select(0))
+    turned = race.shares(Signature(1), Select(1))  # s1 is written second in the text that takes s2 first
     return {
         "better_order": race.best_static,
         "ratios": race.ratios(),
         "seconds": race.seconds(),
-        "s1_first": {**shares, **own},
+        "s1_first": {**here, "s2 first": turned["s2 first"]},
         "answers": race.answers,
     }

@@ -7,7 +7,11 @@ then is answered when it is over.
 
 The oracle is the same engine with one mirror, whose requests are sent to the fast one while it is well and to the
 other while it stalls; it knows when that is, and sends nothing that the stall would catch. The engine itself knows
-neither; it may use both at once, where its source's limit keeps it waiting.
+neither; but it may use both mirrors at once, and so it has 8 places where this oracle has 4. `vs_oracle_both` is
+against one that has them too: it fills every mirror that is well, the fast one first.
+
+`redundant` is what was sent beyond what was wanted, ÷ what was wanted: requests that were called back count, as a site
+has them to deal with. `answered_twice` are those among them that were answered.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import multiprocessing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -22,6 +27,7 @@ from statistics import median
 from types import TracebackType
 from typing import Any, Self
 
+from bench.papers.turns import turned
 from bench.result import Result
 from bench.timed import Timeline
 from fixtures import Behaviour, Fixed, papers
@@ -37,6 +43,8 @@ INDEX = "select * from r, s where r.a = s.x"
 SCAN = "select * from t"
 _CASES = {"index": INDEX, "scan": SCAN}
 _FAST, _SLOW = "fast", "slow"
+_ENGINE, _ORACLE, _BOTH = "engine", "oracle", "oracle of both"
+_ON_THE_WAY = 0.005  # seconds by which a request may come later than it was sent
 
 
 @dataclass(frozen=True)
@@ -75,30 +83,26 @@ def measure(options: argparse.Namespace) -> Result:
 
 
 async def measured(pace: Pace, rounds: int) -> Result:
-    """Figures are of the round with the median ratio; `redundant` is the worst of all rounds."""
+    """Ratios are the median of all rounds; what is redundant is the worst of them."""
     result = Result("stems-competition")
-    ratios, redundant = {}, {}
     for case in _CASES:
         with Mirrors(pace, case) as mirrors:
-            await _engine(mirrors, case)  # kernels and caches are warm from here on
-            pairs = [(await _engine(mirrors, case), await _oracle(mirrors, case)) for _ in range(rounds)]
-        ratio = median(ours.ended / oracle.ended for ours, oracle in pairs)
-        ours, oracle = min(pairs, key=lambda pair: abs(pair[0].ended / pair[1].ended - ratio))
-        twice = [run.requests["answered"] - run.requests["wanted"] for run, _ in pairs]
-        ratios[case], redundant[case] = ratio, max(twice) / ours.requests["wanted"]
-        result.figures[f"{case}_vs_oracle"] = ratio
-        result.figures[f"{case}_redundant"] = redundant[case]
-        result.curves[case] = {"ours": ours, "oracle": oracle}
-        result.detail[case] = _detail(pace, case, pairs, ours)
-    result.figures = {
-        "vs_oracle": max(ratios.values()),
-        "redundant": max(redundant.values()),
-        **result.figures,
-    }
+            await _run(mirrors, case, _ENGINE)  # kernels and caches are warm from here on
+            contests = [
+                {who: await _run(mirrors, case, who) for who in turned((_ENGINE, _ORACLE, _BOTH), turn)}
+                for turn in range(rounds)
+            ]
+        result.figures |= {f"{case}_{name}": value for name, value in _figures(contests).items()}
+        shown = _middle(contests)
+        result.curves[case] = {"ours": shown[_ENGINE], "oracle": shown[_ORACLE]}
+        result.detail[case] = _detail(pace, case, contests, shown[_ENGINE])
+    worst = {name: max(result.figures[f"{case}_{name}"] for case in _CASES) for name in _FIGURES}
+    result.figures = {**worst, **result.figures}
     result.detail["setting"] = (
         f"real HTTP on loopback; {pace.lookups} lookups of {1e3 * pace.fast:g} ms at one mirror and"
         f" {1e3 * pace.slow:g} ms at the other, {pace.at_once} at once at each; {pace.lookups // pace.page} pages"
-        " for the scan; the fast one stalls for the half in the middle"
+        " for the scan; the fast one stalls for the half in the middle. The oracle has the places of one mirror, the"
+        " oracle of both those of every mirror that is well"
     )
     return result
 
@@ -121,6 +125,44 @@ class Run(Timeline):
     """With the moments at which either mirror was asked."""
 
     sent: tuple[tuple[float, str], ...] = ()
+
+    @property
+    def redundant(self) -> float:
+        """Requests beyond those that were wanted, as a share of these."""
+        asked = self.requests[_FAST] + self.requests[_SLOW]
+        return (asked - self.requests["wanted"]) / self.requests["wanted"]
+
+    @property
+    def twice(self) -> int:
+        """Answers beyond those that were wanted."""
+        return self.requests["answered"] - self.requests["wanted"]
+
+
+Contest = Mapping[str, Run]  # one round, by contestant
+_FIGURES = ("vs_oracle", "vs_oracle_both", "redundant", "answered_twice")
+
+
+def _figures(contests: Sequence[Contest]) -> dict[str, float]:
+    """In the order of `_FIGURES`."""
+    ours = [contest[_ENGINE] for contest in contests]
+    wanted = ours[0].requests["wanted"]
+    values = (
+        median(map(_vs_oracle, contests)),
+        median(contest[_ENGINE].ended / contest[_BOTH].ended for contest in contests),
+        max(run.redundant for run in ours),
+        max(run.twice for run in ours) / wanted,
+    )
+    return dict(zip(_FIGURES, values, strict=True))
+
+
+def _vs_oracle(contest: Contest) -> float:
+    return contest[_ENGINE].ended / contest[_ORACLE].ended
+
+
+def _middle(contests: Sequence[Contest]) -> Contest:
+    """The round with the median ratio."""
+    ratio = median(map(_vs_oracle, contests))
+    return min(contests, key=lambda contest: abs(_vs_oracle(contest) - ratio))
 
 
 class Mirrors:
@@ -153,19 +195,18 @@ class Mirrors:
     @property
     def competing(self) -> Catalog:
         """The relations with both mirrors."""
-        return self._catalog([_FAST, _SLOW])
+        return self._catalog([_FAST, _SLOW], self.pace.at_once)
 
-    @property
-    def single(self) -> Catalog:
-        """With one mirror, whose requests an oracle sends on."""
-        return self._catalog([_FAST])
+    def single(self, places: int) -> Catalog:
+        """With one mirror that bears so many requests at once; an oracle sends them on."""
+        return self._catalog([_FAST], places)
 
-    def _catalog(self, names: list[str]) -> Catalog:
+    def _catalog(self, names: list[str], places: int) -> Catalog:
         built_in = load_papers(self.urls[_FAST])
         relations, sources = dict(built_in.relations), dict(built_in.sources)
         kept = {"s": "by_x", "t": "scan"}
         for name in names:
-            source = replace(built_in.sources["site_s"], name=name, concurrency=self.pace.at_once)
+            source = replace(built_in.sources["site_s"], name=name, concurrency=places)
             sources[name] = source
         for relation, method in kept.items():
             relations[relation] = self._mirrored(built_in.relations[relation], method, names)
@@ -180,45 +221,89 @@ class Mirrors:
 
 
 class Sent:
-    """A transport that notes who was asked when. `informed`: it sends each request to the mirror that is well."""
+    """A transport that notes who was asked when."""
 
-    def __init__(self, transport: HttpTransport, mirrors: Mirrors, informed: bool) -> None:
+    def __init__(self, transport: HttpTransport, mirrors: Mirrors) -> None:
         self.sent: list[tuple[float, str]] = []
+        self.began = 0.0  # when the mirrors' clocks did, at the latest
         self._transport = transport
         self._mirrors = mirrors
-        self._informed = informed
-        self._began: float | None = None
 
     async def send(self, mirror: Mirror, request: Request) -> Reply:
-        now = asyncio.get_running_loop().time()
-        self._began = now if self._began is None else self._began
-        if mirror.source == _FAST and self._informed:
-            begins, ends = self._mirrors.pace.stall(self._mirrors.case)
-            if begins - 2 * self._mirrors.pace.fast <= now - self._began < ends:
-                urls = self._mirrors.urls
-                mirror = Mirror(_FAST, mirror.base.replace(urls[_FAST], urls[_SLOW]))
-                self.sent.append((now, _SLOW))
-                return await self._transport.send(mirror, request)
         if mirror.source in (_FAST, _SLOW):
-            self.sent.append((now, mirror.source))
+            self.sent.append((asyncio.get_running_loop().time(), mirror.source))
         return await self._transport.send(mirror, request)
 
 
-async def _engine(mirrors: Mirrors, case: str) -> Run:
-    return await _run(mirrors, mirrors.competing, case, informed=False)
+class Informed(Sent):
+    """Sends each request to a mirror that is well. The fast one is left as early as a request takes there, so that the
+    stall catches none."""
+
+    async def send(self, mirror: Mirror, request: Request) -> Reply:
+        if mirror.source != _FAST:
+            return await super().send(mirror, request)
+        return await self._to(_SLOW if self._stalls else _FAST, mirror, request)
+
+    @property
+    def _stalls(self) -> bool:
+        pace = self._mirrors.pace
+        begins, ends = pace.stall(self._mirrors.case)
+        return begins - pace.fast - _ON_THE_WAY <= asyncio.get_running_loop().time() - self.began < ends
+
+    async def _to(self, name: str, mirror: Mirror, request: Request) -> Reply:
+        urls = self._mirrors.urls
+        self.sent.append((asyncio.get_running_loop().time(), name))
+        return await self._transport.send(
+            Mirror(_FAST, mirror.base.replace(urls[_FAST], urls[name])), request
+        )
 
 
-async def _oracle(mirrors: Mirrors, case: str) -> Run:
-    return await _run(mirrors, mirrors.single, case, informed=True)
+class Filling(Informed):
+    """Fills every mirror that is well, the fast one first."""
+
+    def __init__(self, transport: HttpTransport, mirrors: Mirrors) -> None:
+        super().__init__(transport, mirrors)
+        self._free = dict.fromkeys((_FAST, _SLOW), mirrors.pace.at_once)
+        self._freed = asyncio.Condition()
+
+    async def send(self, mirror: Mirror, request: Request) -> Reply:
+        if mirror.source != _FAST:
+            return await super().send(mirror, request)
+        name = await self._taken()
+        try:
+            return await self._to(name, mirror, request)
+        finally:
+            async with self._freed:
+                self._free[name] += 1
+                self._freed.notify_all()
+
+    async def _taken(self) -> str:
+        """A place at a mirror, as soon as there is one."""
+        async with self._freed:
+            while True:
+                for name in (_SLOW,) if self._stalls else (_FAST, _SLOW):
+                    if self._free[name]:
+                        self._free[name] -= 1
+                        return name
+                await self._freed.wait()
 
 
-async def _run(mirrors: Mirrors, catalog: Catalog, case: str, informed: bool) -> Run:
-    loop, run = asyncio.get_running_loop(), Run()
+_SENDING: Mapping[str, type[Sent]] = {_ENGINE: Sent, _ORACLE: Informed, _BOTH: Filling}
+
+
+def _catalog_of(mirrors: Mirrors, who: str) -> Catalog:
+    if who == _ENGINE:
+        return mirrors.competing
+    return mirrors.single(mirrors.pace.at_once * (2 if who == _BOTH else 1))
+
+
+async def _run(mirrors: Mirrors, case: str, who: str) -> Run:
+    loop, run, catalog = asyncio.get_running_loop(), Run(), _catalog_of(mirrors, who)
     async with HttpTransport(catalog.sources) as http:
-        transport = Sent(http, mirrors, informed)
+        transport = _SENDING[who](http, mirrors)
         async with Mediator(catalog, transport=transport) as mediator:
             mirrors.counted()
-            began = loop.time()
+            transport.began = began = loop.time()
             async with mediator.answering(_CASES[case]) as answers:
                 async for batch in answers:
                     run.rows.append((loop.time() - began, batch.num_rows))
@@ -243,16 +328,15 @@ def _by_mirror(run: Run) -> dict[str, list[tuple[float, float]]]:
     return curves
 
 
-def _detail(pace: Pace, case: str, pairs: list[tuple[Run, Run]], ours: Run) -> dict[str, Any]:
+def _detail(pace: Pace, case: str, contests: Sequence[Contest], ours: Run) -> dict[str, Any]:
     return {
         "sql": _CASES[case],
         "stall_s": [round(at, 3) for at in pace.stall(case)],
-        "seconds": [round(run.ended, 3) for run, _ in pairs],
-        "oracle_s": [round(run.ended, 3) for _, run in pairs],
-        "requests": {name: ours.requests[name] for name in (_FAST, _SLOW)},
-        "answered_twice": [run.requests["answered"] - run.requests["wanted"] for run, _ in pairs],
+        "seconds": {who: [round(contest[who].ended, 3) for contest in contests] for who in _SENDING},
+        "requests": {who: contests[-1][who].requests for who in _SENDING},
+        "answered_twice": [contest[_ENGINE].twice for contest in contests],
         "called_back": sum(ours.requests[name] for name in (_FAST, _SLOW)) - ours.requests["answered"],
-        "taken": f"the median ratio of {len(pairs)} rounds",
+        "taken": f"the median ratio of {len(contests)} rounds",
     }
 
 

@@ -83,13 +83,20 @@ def test_joins_tell_the_better_order_and_who_took_it(
         assert set(point["ratios"]) == CONTESTANTS | set(ORDERS)
         assert point["took_it"][point["better_order"]] == 1.0
         assert (point["lookups"] is not None) == ("index" in name)
+        assert point["at_stake"] == max(point["ratios"][order] for order in ORDERS)
+        short = said["detail"]["tables"]["query"][name]
+        slower = point["ratios"][DEFAULT] > point["at_stake"]
+        assert (short["the default is"] == "slower than both") == slower
     assert said["figures"]["default_worst_ratio"] == max(p["ratios"][DEFAULT] for p in points.values())
 
 
 def test_delay_is_set_against_the_best_of_the_plans_that_knew(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    detail = said_by("eddies-delay", capsys, tmp_path)["detail"]
+    said = said_by("eddies-delay", capsys, tmp_path)
+    detail = said["detail"]
+    assert set(said["figures"]) == {"default_vs_informed", "completion_vs_informed", "after_r_vs_informed"}
+    assert all(0 < left <= detail["seconds"][name] + 1e-4 for name, left in detail["after_r_s"].items())
     knew = {"R first", "T first", "T first, then R", "R first, then T"}
     assert set(detail["ratios"]) == CONTESTANTS | knew
     assert detail["informed"] in knew

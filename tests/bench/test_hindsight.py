@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from bench.papers.calls import case_of, judged
+from bench.papers.calls import summed as result_of
 from bench.papers.federations import drawn
 from bench.papers.hindsight import Hindsight, TooLarge
 from mediator.assembly import Settings
@@ -108,6 +111,23 @@ def test_the_engine_comes_near(seed: int) -> None:
     found = judged(seed, Settings().policy)
     assert found.least.lookups == case_of(seed).least.lookups
     assert found.ratio <= 1.2
+
+
+def test_what_is_passed_over_is_counted_and_judged() -> None:
+    case = case_of(0)
+    assert case.least.lookups >= 20
+    assert len(case.few) == case.redrawn.get("fewer than 20 lookups", 0)
+    assert all(of.least.lookups < 20 for of in case.few)
+    assert sum(case.redrawn.values()) >= len(case.few)
+
+
+def test_the_figures_say_what_the_floor_leaves_out() -> None:
+    one = judged(0, Settings().policy)
+    few = replace(one, few=[(3, 2), (1, 0)])
+    figures = result_of([few], [one]).figures
+    assert figures["worst"] == figures["unseen_worst"] == one.ratio
+    assert figures["worst_unfiltered"] == 1.5
+    assert figures["unseen_worst_unfiltered"] >= one.ratio
 
 
 def test_what_was_asked_is_counted_at_the_sites() -> None:

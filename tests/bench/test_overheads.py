@@ -46,7 +46,7 @@ def test_every_row_passes_and_every_row_is_found(name: str) -> None:
     """As every plan has to cost the same, no selection rules anything out, and a row has one match in every table."""
     run = cases()[name].fed.run(Settings(revisit=1))
     counted = name.startswith(("no", "delay")) or "count" in name
-    each = {"select": ROWS, "index": (ROWS // 2) // 10 if name.endswith("-10") else 1}.get(
+    each = {"select": ROWS, "index": ROWS if name.endswith("-10") else 10 * ROWS // 1_000}.get(
         name.split("-")[0], 1
     )
     assert run.answers == (1 if counted else each)
@@ -65,8 +65,15 @@ def test_a_selection_with_a_delay_is_a_module_and_one_without_is_none() -> None:
 
 def test_what_routing_takes_is_counted_and_nothing_is_left_behind() -> None:
     before = Router.next, Router.learn
-    assert overheads.routing(cases()["delay-0"])["default"] > 0.0
+    assert overheads.routing(cases()["delay-0"])["default"].microseconds > 0.0
     assert (Router.next, Router.learn) == before
+
+
+def test_who_decides_for_every_batch_thinks_about_every_batch() -> None:
+    found = overheads.routing(cases()["select-count-4"])
+    assert found["every 1"].thoughts == found["every 1"].choices > 0
+    assert found["every 1,000"].thoughts < found["every 1"].thoughts
+    assert found["fixed"].thoughts == 0
 
 
 def test_the_result_has_what_is_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +101,8 @@ def test_the_result_has_what_is_promised(tmp_path: Path, capsys: pytest.CaptureF
     assert result["figures"]["every_batch"] == max(r["every 1"] for r in detail["ratios"].values())
     assert detail["batch"] == 10
     assert "batches of 10" in detail["setting"]
-    assert set(detail["routing_us_a_batch"]["delay-0"]) == {"fixed", "default", "every 1"}
+    assert set(detail["routing_us_a_batch"]["delay-0"]) == set(detail["ratios"]["delay-0"])
+    assert set(detail["tables"]["decisions"]) == set(detail["ratios"])
     assert file.read_bytes().startswith(b"\x89PNG")
 
 

@@ -87,8 +87,8 @@ def test_all_bars_are_in_the_overview() -> None:
 def test_all_keeps_what_it_is_told_and_goes_on_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ran(name: str, folder: Path) -> dict[str, Any]:
-        return every._failed(name, "broken") if name == "calls" else said(name, median=0.9, p99=1.2)
+    def ran(name: str, folder: Path, last: dict[str, Any] | None) -> dict[str, Any]:
+        return every._failed(name, "broken", last) if name == "calls" else said(name, median=0.9, p99=1.2)
 
     monkeypatch.setattr(every, "ran", ran)
     assert main(["paper", "all", "--only", "calls,regret", "--into", str(tmp_path)]) == 0
@@ -117,3 +117,51 @@ def test_an_unknown_experiment_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_says_its_last_line(tmp_path: Path) -> None:
     assert "invalid choice" in every.ran("nonsense", tmp_path)["failed"]
+
+
+def test_what_was_said_before_a_failure_is_kept_and_said_to_be_older(tmp_path: Path) -> None:
+    failed = every.ran("nonsense", tmp_path, said("calls", median=1.0, worst=1.1))
+    page = written(PAGE, {"calls": failed}, Path("figures"))
+    assert "Its last run failed: " in page
+    assert "What follows is of the run before." in page
+    assert rows(page, "calls") == {"median": "1", "worst": "1.100"}
+
+
+def test_who_takes_too_long_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that inherits the pipes would keep them open, and us waiting."""
+    monkeypatch.setattr(every, "_PATIENCE", 0.5)
+    monkeypatch.setattr(every.sys, "executable", tmp_path / "slow")
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nsleep 60 & sleep 60\n")
+    slow.chmod(0o755)
+    assert every.ran("calls", tmp_path)["failed"] == "not done after 0.5 s"
+
+
+def test_an_experiment_s_own_tables_are_on_the_page() -> None:
+    result = said("calls", median=1.0)
+    result["detail"]["tables"] = {
+        "query": {"one": {"ratio": 1.25, "says": "slower"}, "two": {"ratio": 1, "says": "-"}}
+    }
+    page = written(PAGE, {"calls": result}, Path("figures"))
+    assert "| query | ratio | says |\n|---|---|---|\n| one | 1.250 | slower |\n| two | 1 | - |\n" in page
+
+
+def test_the_load_is_told_as_a_range() -> None:
+    results = {}
+    for name, load in (("calls", 0.5), ("regret", 2.0)):
+        results[name] = said(name)
+        results[name]["detail"]["machine"] = {"usable_cores": 2, "python": "3.11.7", "load": [load, 0, 0]}
+    page = written("<!-- figures: all -->\n<!-- end of figures -->\n", results, Path("figures"))
+    assert "Measured on 2 cores (Python 3.11.7); load when an experiment began: 0.5 to 2." in page
+
+
+def test_the_load_is_taken_before_a_bench_makes_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    order: list[str] = []
+    monkeypatch.setattr("bench.__main__.machine", lambda: order.append("machine") or {})
+    monkeypatch.setattr(every, "ran", lambda *_: order.append("ran") or said("calls"))
+    assert main(["paper", "all", "--only", "calls", "--into", str(tmp_path), "--json"]) == 0
+    assert order == ["machine", "ran"]

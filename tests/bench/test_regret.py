@@ -163,8 +163,10 @@ def test_what_takes_too_short_or_too_long_is_drawn_anew(monkeypatch: pytest.Monk
     monkeypatch.setattr(judging, "drawn", noted)
     least = float(Counts(small(1)).costs().min())
     monkeypatch.setattr(judging, "_WORTH", (1.01 * least, 10.0))
-    query, _ = judging.worthwhile(1)
+    query, _, redrawn = judging.worthwhile(1)
     assert drawings == [0, 1, 2]
+    assert list(redrawn.values()) == [2]
+    assert "less than" in next(iter(redrawn))
     assert query.tables[0].num_rows > 400
 
 
@@ -174,6 +176,12 @@ def test_figures_are_of_all_cases_and_the_worst_are_shown() -> None:
     assert result.figures["median"] == pytest.approx(1.145)
     assert result.figures["worst"] == pytest.approx(1.29)
     assert result.figures["saved_vs_worst"] == pytest.approx(0.5 * 1.145)
+    assert result.figures["estimated_worst_vs_best"] == 4.0
+    assert result.detail["tables"]["drawings"] == {
+        "taken": {"how many": 30, "share": "33 %"},
+        "too short": {"how many": 60, "share": "67 %"},
+    }
+    assert {name: of["how many"] for name, of in result.detail["tables"]["queries"].items()} == {"longer": 30}
     assert [shown["seed"] for shown in result.detail["worst"]] == list(range(29, 19, -1))
 
 
@@ -214,6 +222,8 @@ def _case(seed: int, ratio: float) -> Judged:
         work=1.0,
         steps=1.0,
         deciding=0.0,
+        span=4.0,
+        redrawn={"too short": 2},
     )
 
 
