@@ -27,7 +27,7 @@ from api.options import (
     pairs,
 )
 from api.receiving import check_trace, format_for, receiver_for, records_for
-from api.steering import Boost, Pause, Prefer, steering
+from api.steering import Boost, Pause, Prefer, steering, weighed
 
 if TYPE_CHECKING:
     from api.output import Receiver
@@ -162,7 +162,7 @@ def query(
             stalled_after=silence(partials, stalled_after),
         )
         receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
-        with to_ask(catalog or [], pairs("--set", variable), demo) as asked:
+        with to_ask(catalog or [], pairs("--set", variable), demo) as asked, weighed(prefer):
             outcome = _run(asked, question, receiver, _progress(wanted=progress and not quiet), store)
         _report(outcome, quiet)
         raise typer.Exit(exit_code(outcome))

@@ -157,7 +157,7 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
 
 async def _watch(run_: _Run, over: asyncio.Event) -> None:
     """Progress is shown."""
-    look = _Look(run_.answers)
+    look, told = _Look(run_.answers), False
     while not over.is_set():
         if run_.receiver.forsaken:
             run_.forsaken = True
@@ -165,6 +165,13 @@ async def _watch(run_: _Run, over: asyncio.Event) -> None:
         if run_.progress.wants_snapshots:
             await look.again(run_.seconds)
         paused = run_.answers.steering.paused
+        if (
+            paused
+            and not told
+            and (waiting := {p.source: p.waiting for p in run_.answers.paused if p.waiting})
+        ):
+            told = True
+            run_.progress.note(f"warning: {_waits(waiting)}")
         run_.progress.show(
             Standing(run_.seconds, run_.rows, run_.mediator.statistics().sources, look.seen, paused)
         )
@@ -173,6 +180,12 @@ async def _watch(run_: _Run, over: asyncio.Event) -> None:
                 await over.wait()
         except TimeoutError:
             continue
+
+
+def _waits(waiting: Mapping[str, int]) -> str:
+    names, many = ", ".join(waiting), len(waiting) > 1
+    what = "are paused, and what only they have" if many else "is paused, and what only it has"
+    return f"{names} {what} is waited for: until --max-seconds, or Ctrl-C"
 
 
 class _Look:

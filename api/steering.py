@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,8 @@ import typer
 from api.exits import Mistake
 
 Said = list[str] | None
+
+_COMPARING = ("<", ">", "!", "=")  # before an equals sign: it is a part of the condition
 
 Prefer = Annotated[
     Said,
@@ -23,7 +26,10 @@ Prefer = Annotated[
 Pause = Annotated[
     Said,
     typer.Option(
-        "--pause", metavar="SOURCE", help="Ask this source nothing; others that have the same go on."
+        "--pause",
+        metavar="SOURCE",
+        help="Ask this source nothing; others that have the same go on. What only it has is waited for, until "
+        "--max-seconds or Ctrl-C. May be repeated.",
     ),
 ]
 Boost = Annotated[
@@ -38,11 +44,33 @@ Boost = Annotated[
 
 def steering(prefer: Said, pause: Said, boost: Said) -> dict[str, Any]:
     """As `Settings` of a query."""
+    for text in prefer or ():
+        if text.rpartition("=")[0].rstrip().endswith(_COMPARING):
+            raise Mistake(f"--prefer {text}: {_weightless(text)}")
     return {
         "prefer": _numbers("--prefer", "CONDITION=WEIGHT", prefer),
         "pause": tuple(dict.fromkeys(pause or ())),
         "boost": _numbers("--boost", "SOURCE=FACTOR", boost),
     }
+
+
+@contextmanager
+def weighed(prefer: Said) -> Iterator[None]:
+    """Where a weight was forgotten, the equals sign of a condition is taken for the one before it: what is left is no
+    condition then, and the error says what is missing."""
+    from mediator.errors import TypeMismatch
+
+    try:
+        yield
+    except TypeMismatch as error:
+        for text in prefer or ():
+            if error.sql and error.sql == text.rpartition("=")[0].strip():
+                error.hint = _weightless(text)
+        raise
+
+
+def _weightless(text: str) -> str:
+    return f"is a weight missing? Then write '{text}=10'"
 
 
 def _numbers(option: str, form: str, said: Sequence[str] | None) -> dict[str, float]:

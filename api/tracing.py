@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from api.exits import COMPLETE, PARTIAL, told
+from api.wording import many
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -97,7 +98,7 @@ def outcome(found: Replay) -> Iterator[Text]:
 
     from api.cells import harmless
 
-    count = f"{_many(found.choices, 'choice')} for {_many(found.rows, 'row')}"
+    count = f"{many(found.choices, 'choice')} for {many(found.rows, 'row')}"
     if found.same:
         yield Text(f"{found.policy} decides the same: {count}", "bold green")
         return
@@ -108,7 +109,7 @@ def outcome(found: Replay) -> Iterator[Text]:
             "bold",
         )
         for (signature, then, now), rows in found.elsewhere.most_common(_SHOWN):
-            yield Text(harmless(f"  {signature}: {now} before {then}, {_many(rows, 'row')}"))
+            yield Text(harmless(f"  {signature}: {now} before {then}, {many(rows, 'row')}"))
         return
     yield Text(f"{found.policy} decides otherwise {found.differences:,} times; {count}", "bold red")
     for number, difference in enumerate(found.first):
@@ -128,7 +129,7 @@ def _line(line: Mapping[str, Any], figures: bool, several: bool) -> Iterator[Tex
 
 def _over(line: Mapping[str, Any]) -> str:
     why = f": {line['why']}" if line["why"] else ""
-    return f"{_when(line)}{line['over']}{why}; {_many(line['rows'], 'row')}"
+    return f"{_when(line)}{line['over']}{why}; {many(line['rows'], 'row')}"
 
 
 def _decision(line: Mapping[str, Any], figures: bool, several: bool) -> Iterator[Text]:
@@ -154,15 +155,11 @@ def _figure(value: float | None) -> str:
 def _asked(line: Mapping[str, Any]) -> str:
     if "ask" in line:
         by = f"({', '.join(line['bind_fields'])})" if line["bind_fields"] else ""
-        count = f" for {_many(line['bindings'], 'binding')}" if by else ""
+        count = f" for {many(line['bindings'], 'binding')}" if by else ""
         return f"ask {line['ask']}: {line['relation']}.{line['method']}{by}{count}"
-    count = f", {_many(line['bindings'], 'binding')}" if line.get("bindings") else ""
+    count = f", {many(line['bindings'], 'binding')}" if line.get("bindings") else ""
     cause = f": {line['cause']}" if line.get("cause") else ""
     return f"ask {line['ended']}: {line['how']}{count}{cause}"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _share(found: Replay) -> str:

@@ -21,6 +21,7 @@ from api.cells import harmless
 from api.exits import COMPLETE, INTERRUPTED, PARTIAL
 from api.interrupting import interrupting
 from api.terminal import stdout
+from api.wording import many
 from mediator.answering import Mediator
 from mediator.catalog.model import Catalog
 from mediator.driver import Answers
@@ -158,15 +159,16 @@ def pictured(live: Live, decided: list[Decision], rows: int) -> Iterator[Rendera
 def summary(live: Live, answers: Answers, rows: int) -> Iterator[Text]:
     """How the rows went in the end, and why."""
     yield Text()
-    yield Text(f"{rows:,} rows were found, which are not shown", "bold")
+    were = "row was found, which is" if rows == 1 else "rows were found, which are"
+    yield Text(f"{rows:,} {were} not shown", "bold")
     for block in live.blocks:
-        changed = f"{block.decisions:,} decisions" if block.decisions != 1 else "1 decision"
+        changed = many(block.decisions, "decision")
         yield Text(harmless(f"{block.block}: policy {block.policy}, {changed}"), "bold cyan")
         reasons = {d.signature: d for d in block.last}
         for signature in block.signatures:
             if len(signature.shares) < 2 and signature.signature not in reasons:
                 continue  # it had no choice
-            yield Text(harmless(f"  {signature.signature}: {signature.rows:,} rows"))
+            yield Text(harmless(f"  {signature.signature}: {many(signature.rows, 'row')}"))
             for share in signature.shares:
                 yield Text(harmless(f"    {_share(share)}"), "" if share.chosen else "dim")
             if decision := reasons.get(signature.signature):
@@ -242,9 +244,10 @@ def _share(share: Share) -> str:
     """`S: 80 % of them, 1,200 rows; 0.3 rows for each, 12 µs a row`."""
     if not share.rows:
         return f"{share.destination}: none of them"
-    said = [f"{share.destination}: {share.share:.0%} of them, {share.rows:,} rows"]
+    said = [f"{share.destination}: {share.share:.0%} of them, {many(share.rows, 'row')}"]
     if share.fan_out is not None:
-        said.append(f"{number(share.fan_out)} rows for each, {_number(share.us_a_row)} µs a row")
+        each = {0.0: "no row", 1.0: "1 row"}.get(share.fan_out, f"{number(share.fan_out)} rows")
+        said.append(f"{each} for each, {_number(share.us_a_row)} µs a row")
     return "; ".join(said)
 
 

@@ -106,7 +106,7 @@ class Answers:
             self._last_report = self._stages.report()
         report = replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
         if self._loop is not None:
-            report = replace(report, paused=self._paused() if self._held is None else self._held)
+            report = replace(report, paused=self.paused)
         if self.untraced:
             report = replace(report, remarks=(*report.remarks, self.untraced))
         return report
@@ -272,6 +272,11 @@ class Answers:
             self._between(partial(self._stages.prefer, preferences))
         self._stirred.set()
 
+    @property
+    def paused(self) -> tuple[Paused, ...]:
+        """The sources that are paused, and how much waits for each; when the query ended, if it has."""
+        return self._paused() if self._held is None else self._held
+
     def _paused(self) -> tuple[Paused, ...]:
         waiting = self._visit.paused()
         return tuple(Paused(source, waiting.get(source, 0)) for source in self.steering.paused)
@@ -375,7 +380,7 @@ class Answers:
             self._timer.cancel()
         self._wake_at(None)
         if self._stages is not None and not self._stages.finished:
-            self._held = self._paused() if self._held is None else self._held
+            self._held = self.paused
         self._visit.close()
         if self._stages is not None and not self._stages.finished:
             self._why_broken_off = self._why_broken_off or why
@@ -384,7 +389,7 @@ class Answers:
     def _ended(self, pump: asyncio.Task[None]) -> None:
         if pump.cancelled() and self._error is None:
             self._error = MediatorError("The query was left before its end")
-        self._held = self._paused() if self._held is None else self._held
+        self._held = self.paused
         self._over.set()
         self._readable.set()
 

@@ -43,7 +43,7 @@ def why_none(query: Query) -> str:
     (last, *more) = above
     assert isinstance(last, SqlStage)
     if more or not last.rowwise:
-        return "its answer is known only when all rows are; `snapshot` says how it stands meanwhile"
+        return "its answer is known only when all rows are, and what is said of it before is provisional"
     if last.sql and last.parts is None:
         return "one row of its joins may give several answers"
     return "" if len(first.block.aliases) > 1 else "it joins nothing"

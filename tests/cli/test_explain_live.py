@@ -8,12 +8,13 @@ import pty
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 
 from rich.console import Console
 
-from api.watching import Onlooker
+from api.watching import Onlooker, _share
 from fixtures import Web
-from mediator.live import Live
+from mediator.live import Live, Share
 from tests.cli.kit import at, called, finished
 from tests.cli.test_interruptions import ENDLESS_WAIT, eventually, running
 
@@ -112,3 +113,11 @@ def test_nothing_is_drawn_for_a_query_that_has_not_begun() -> None:
     onlooker.show(Live())
     onlooker.close()
     assert text.getvalue() == ""
+
+
+def test_one_row_is_no_rows() -> None:
+    share = Share("o", True, 1, 1, 1.0, 1.0, 12.0, {})
+    assert _share(share) == "o: 100% of them, 1 row; 1 row for each, 12 µs a row"
+    assert _share(replace(share, rows=1_200, fan_out=0.0)) == (
+        "o: 100% of them, 1,200 rows; no row for each, 12 µs a row"
+    )

@@ -31,6 +31,7 @@ def test_a_paused_mirror_is_not_asked(trade: Web) -> None:
     assert trade.counters["offers_north"].requests == 0
     assert trade.counters["offers_south"].requests > 0
     assert "paused: prices_north" in result.stderr
+    assert "warning" not in result.stderr
 
 
 def test_a_query_that_only_waits_for_what_is_paused_says_so(trade: Web) -> None:
@@ -39,6 +40,10 @@ def test_a_query_that_only_waits_for_what_is_paused_says_so(trade: Web) -> None:
     assert result.exit_code == 3
     assert "the query may take 2 s (max_seconds), and needs more" in " ".join(result.stderr.split())
     assert "paused: prices_north, for which 60 wait" in result.stderr
+    warned = "warning: prices_north, prices_south are paused, and what only they have is waited for"
+    assert " ".join(result.stderr.split()).count(warned) == 1
+    quiet = called("query", OFFERS, *at(trade), "-q", *said)
+    assert warned in " ".join(quiet.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,9 @@ def test_a_query_that_only_waits_for_what_is_paused_says_so(trade: Web) -> None:
         (["--prefer", "b.year > 1=2", "--prefer", "b.year > 1=3"], "said twice of b.year > 1: leave one out"),
         (["--prefer", "b.year > 1=0"], "the weight of 'b.year > 1' is 0.0: it must be a number above 0"),
         (["--prefer", "b.yaer > 1=2"], "there is no column 'b.yaer' in the query"),
+        (["--prefer", "b.year >= 2000"], "is a weight missing? Then write 'b.year >= 2000=10'"),
+        (["--prefer", "b.year == 2000"], "is a weight missing? Then write 'b.year == 2000=10'"),
+        (["--prefer", "b.year = 2000"], "is a weight missing? Then write 'b.year = 2000=10'"),
         (["--prefer", "b.year=2"], "a preference is true or false of a row; this is of type INTEGER"),
         (["--boost", "prices_north"], "--boost prices_north: expected SOURCE=FACTOR"),
         (["--boost", "prices_north=-1"], "the boost of 'prices_north' is -1.0: it must be a number above 0"),

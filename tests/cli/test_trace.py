@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from api.tracing import outcome
 from fixtures import Web
+from mediator.tracing.replaying import Replay
 from tests.cli.kit import at, called, finished
 from tests.cli.test_interruptions import ENDLESS_WAIT, eventually, running
 
@@ -158,3 +160,14 @@ def test_an_interrupted_run_leaves_a_whole_trace(trade: Web, tmp_path: Path) -> 
     assert code == 130
     assert json.loads(path.read_text().splitlines()[-1])["why"] == "interrupted"
     assert called("trace", "replay", str(path)).exit_code == 0
+
+
+def test_shares_and_counts_are_said_as_they_are_read() -> None:
+    def said(elsewhere: int, rows: int) -> str:
+        found = Replay("rank", "fixed", choices=12, rows=rows, differences=1, rows_elsewhere=elsewhere)
+        return str(next(outcome(found)))
+
+    assert said(0, 432).endswith("in 1 of 12 choices for 432 rows: for none of the rows")
+    assert said(1, 432).endswith("for 0.2% of the rows")
+    assert said(1, 100_000).endswith("for less than 0.1% of the rows")
+    assert str(next(outcome(Replay("rank", "rank", choices=1, rows=1)))).endswith("1 choice for 1 row")
