@@ -27,6 +27,7 @@ from mediator.flow.batch import Batch, Signature
 from mediator.query.model import Column
 
 _COLUMNS = 12  # of the batch's, that are looked at
+_FIRST = 2_000  # rows of a signature before the policy is asked whether they should go apart
 _OFTEN = 1.2  # times as many rows until the policy is asked again whether they should go apart
 _HOP = 1.5e-4  # seconds that one part more costs a batch, whatever its size
 
@@ -58,9 +59,8 @@ class Contents:
         self._selecting = selecting
         self._router = router
         self._divisions: dict[Signature, Division] = {}
-        self._came: dict[
-            Signature, tuple[int, int]
-        ] = {}  # rows, and when so many have the policy is asked again
+        self._came: dict[Signature, int] = {}  # rows
+        self._ask_at: dict[Signature, int] = {}  # when so many have, the policy is asked again
 
     def parts(self, batch: Batch) -> list[Batch]:
         """The batch, or its parts where they go apart."""
@@ -71,15 +71,19 @@ class Contents:
             wanted = self._policy.survey(signature, self._router.array(signature), len(batch))
             if wanted is not None:
                 self._divide(batch, *wanted)
+        if not self._divisions:
+            return [batch]
         division = self._divisions.get(signature)
         return [batch] if division is None else self._apart(batch, division)
 
     def _due(self, signature: Signature, rows: int) -> bool:
         """Whether so many have come by since the policy was last asked that it may think otherwise."""
-        came, due = self._came.get(signature, (0, 0))
-        came += rows
-        self._came[signature] = came, int(_OFTEN * came) if came >= due else due
-        return came >= due
+        came = self._came.get(signature, 0) + rows
+        self._came[signature] = came
+        if came < self._ask_at.get(signature, _FIRST):
+            return False
+        self._ask_at[signature] = int(_OFTEN * came)
+        return True
 
     def divided(self) -> Mapping[Signature, Division]:
         """What goes apart, and by what; for people."""

@@ -8,7 +8,6 @@ answer may depend on, and no row is owed a lookup.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -218,7 +217,7 @@ class Eddy:
             return batch
         self._router.flows.recalled(signature, Probe(batch.cut), len(batch) - 1)
         self._floating.push(batch.take(slice(1, None)))
-        return replace(batch.take(slice(0, 1)), cut=batch.cut, taken=batch.taken)
+        return batch.take(slice(0, 1)).with_(cut=batch.cut, taken=batch.taken)
 
     def _at_once(self, signature: Signature) -> Destination:
         """Where rows go that bounced and that the user prefers: they are looked up, also where a scan would bring their

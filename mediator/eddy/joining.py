@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
@@ -56,7 +56,7 @@ class Join:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Met:
     """What a probe found, and how much of the batch it got through."""
 
@@ -98,7 +98,8 @@ def meet(run: Run, join: Join, batch: Batch, room: int) -> Met:
     wider = _widened(batch, join.alias, at, rows) if len(at) else None
     if found.next >= len(batch):
         return Met(wider, at, len(batch), None)
-    rest = replace(batch.take(slice(found.next, None)), cut=join.alias, taken=found.taken, since=batch.since)
+    rest = batch.take(slice(found.next, None))
+    rest = rest.with_(cut=join.alias, taken=found.taken, since=batch.since)
     return Met(wider, at, found.next, rest)
 
 

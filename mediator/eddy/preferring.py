@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +64,7 @@ class Preferring:
         self._edition += 1
         self._known.clear()
         for batch in [self._inner.pop() for _ in range(len(self._inner))]:
-            self.push(replace(batch, favour=Favour(edition=self._edition)))
+            self.push(batch.with_(favour=Favour(edition=self._edition)))
 
     def weights(self, batch: Batch) -> Weights:
         """How much the user cares for each of the batch's rows; one number where they are all alike."""
@@ -76,7 +75,7 @@ class Preferring:
         """The batch in parts that the user cares for differently, the most preferred one first."""
         favour, weights = self._judged(batch)
         if weights is None:
-            yield batch if favour is batch.favour else replace(batch, favour=favour)
+            yield batch if favour is batch.favour else batch.with_(favour=favour)
             return
         for weight in np.unique(weights)[::-1].tolist():
             yield _part(batch, weights == weight, favour._replace(weight=favour.weight * weight))
@@ -118,11 +117,10 @@ class Preferring:
 
 def _part(batch: Batch, mask: NDArray[np.bool_], favour: Favour) -> Batch:
     if mask.all():
-        return replace(batch, favour=favour)
+        return batch.with_(favour=favour)
     positions = np.flatnonzero(mask)
-    return replace(
-        batch, rows=tuple(None if r is None else taken(r, positions) for r in batch.rows), favour=favour
-    )
+    rows = tuple([None if r is None else taken(r, positions) for r in batch.rows])
+    return batch.with_(rows=rows, favour=favour)
 
 
 def _equals(run: Run) -> dict[Column, tuple[Column, ...]]:

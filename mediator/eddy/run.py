@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -56,7 +55,7 @@ class Run:
         if selections:
             kept = np.flatnonzero(_selected(selections, store, kept)).astype(np.int32)
         batches = self._singletons(alias, kept, (0,) * len(self.aliases))
-        return [replace(batch, own=Own(alias, store)) for batch in batches]
+        return [batch.with_(own=Own(alias, store)) for batch in batches]
 
     def store(self, batch: Batch, alias: int) -> RowStore:
         """Where the batch's rows of an alias lie."""

@@ -16,7 +16,6 @@ to compare them with: else the beginning of the huge relation, which was first t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -125,7 +124,7 @@ class Unbuilt:
             batch = batch.take(np.flatnonzero(missed))
         if len(batch):
             since = batch.seen[alias]
-            self._waiting.setdefault(alias, []).append(replace(batch, cut=alias, taken=0, since=since))
+            self._waiting.setdefault(alias, []).append(batch.with_(cut=alias, taken=0, since=since))
 
     def due(self, complete: Collection[int]) -> list[Batch]:
         """The waiting batches for which more has been built. Those that wait for what is complete are let go."""
@@ -153,12 +152,12 @@ class Unbuilt:
 
     def _again(self, batch: Batch, alias: int) -> Batch:
         """The batch on its way back. One that found nothing built is still free to go elsewhere."""
-        return self._renewed(batch, alias) if batch.since else replace(batch, cut=-1)
+        return self._renewed(batch, alias) if batch.since else batch.with_(cut=-1)
 
     def _renewed(self, batch: Batch, alias: int) -> Batch:
         seen = list(batch.seen)
         seen[alias] = self._run.view(alias).count
-        return replace(batch, seen=tuple(seen))
+        return batch.with_(seen=tuple(seen))
 
 
 def _eligible(block: Block, providers: Sequence[Sequence[Provider]]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -49,9 +49,10 @@ class Favour(NamedTuple):
 PLAIN = Favour()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Batch:
-    """Per alias spanned, a vector of row ids; all vectors are of one length.
+    """Per alias spanned, a vector of row ids; all vectors are of one length. Nobody changes one: it is not frozen only
+    because many are made, and that takes three times as long.
 
     `seen` says, per alias, how many of its rows the query had been given when the newest part of this batch was
     built: the batch joins with those only, so that each answer is found once, by its newest part.
@@ -75,6 +76,29 @@ class Batch:
                 return len(rows)
         raise AssertionError("a batch spans something")
 
+    def with_(
+        self,
+        *,
+        rows: tuple[Rows | None, ...] | None = None,
+        seen: tuple[int, ...] | None = None,
+        cut: int | None = None,
+        taken: int | None = None,
+        since: int | None = None,
+        own: Own | None = None,
+        favour: Favour | None = None,
+    ) -> Batch:
+        """The same but for these."""
+        return Batch(
+            self.signature,
+            self.rows if rows is None else rows,
+            self.seen if seen is None else seen,
+            self.cut if cut is None else cut,
+            self.taken if taken is None else taken,
+            self.since if since is None else since,
+            self.own if own is None else own,
+            self.favour if favour is None else favour,
+        )
+
     def take(self, positions: Positions) -> Batch:
         """These rows of the batch, whatever it was in the middle of."""
         rows = tuple([None if r is None else taken(r, positions) for r in self.rows])
@@ -86,8 +110,8 @@ class Batch:
         if count < 2:
             return [self]
         ends = [len(self) * k // count for k in range(count + 1)]
-        parts = [replace(self.take(slice(a, b)), cut=self.cut, since=self.since) for a, b in pairwise(ends)]
-        parts[0] = replace(parts[0], taken=self.taken)
+        parts = [self.take(slice(a, b)).with_(cut=self.cut, since=self.since) for a, b in pairwise(ends)]
+        parts[0] = parts[0].with_(taken=self.taken)
         return parts
 
     def signed(self, signature: Signature) -> Batch:
@@ -140,7 +164,7 @@ def heaped(batches: Iterable[Batch], most: int) -> Iterator[list[Batch]]:
 
 def _one(batches: Sequence[Batch]) -> Batch:
     vectors = [[r for r in of if r is not None] for of in zip(*(b.rows for b in batches), strict=True)]
-    return replace(batches[0], rows=tuple(joined(v) if v else None for v in vectors))
+    return batches[0].with_(rows=tuple([joined(v) if v else None for v in vectors]))
 
 
 def taken(rows: Rows, positions: Positions) -> Rows:

@@ -20,9 +20,9 @@ class Ratio:
     __slots__ = ("_errors", "_of", "_out", "_pending_of", "_pending_out", "known", "value")
 
     def __init__(self) -> None:
-        self._of = [0.0, 0.0, 0.0]
-        self._out = [0.0, 0.0, 0.0]
-        self._errors = [0.0, 0.0, 0.0]
+        self._of: list[float] | None = None  # by memory, from the first visit on
+        self._out: list[float] = []
+        self._errors: list[float] = []
         self._pending_of = self._pending_out = 0.0
         self.known = False
         self.value = 0.0
@@ -40,15 +40,17 @@ class Ratio:
         if of <= 0.0:
             return
         self._pending_of = self._pending_out = 0.0
+        if self._of is None:
+            self._of, self._out, self._errors = [of] * 3, [out] * 3, [0.0] * 3
+            self.known, self.value = True, max(out, _LEAST) / of
+            return
         ofs, outs, errors = self._of, self._out, self._errors
         for n, keep in enumerate(_KEEP):
-            if self.known:
-                foretold = of * max(outs[n], _LEAST) / ofs[n]
-                error = (out - foretold) / (out + foretold + 1.0)
-                errors[n] = _LATE * errors[n] + error * error
+            foretold = of * max(outs[n], _LEAST) / ofs[n]
+            error = (out - foretold) / (out + foretold + 1.0)
+            errors[n] = _LATE * errors[n] + error * error
             ofs[n] = keep * ofs[n] + of
             outs[n] = keep * outs[n] + out
-        self.known = True
         best = (
             2  # of those that were as wrong as each other the shortest: what all were wrong about has changed
         )
