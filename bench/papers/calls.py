@@ -213,7 +213,6 @@ def summed(judged: Sequence[Judged], unseen: Sequence[Judged]) -> Result:
         if goal != "fewest_calls":
             figures[f"{goal}_median"] = median(j.of(goal) for j in judged)
             figures[f"{goal}_worst"] = max(j.of(goal) for j in judged)
-    worst = sorted(judged, key=lambda j: -j.ratio)[:_SHOWN]
     detail = {
         "setting": f"{len(judged)} queries; virtual time, no sockets; {AT_ONCE} lookups at once at each table's site; "
         f"hindsight asks {_FEW} at least. Unseen: as many from seed {unseen[0].seed} on",
@@ -232,7 +231,8 @@ def summed(judged: Sequence[Judged], unseen: Sequence[Judged]) -> Result:
         "lookups": {g: sum(j.told[g].lookups for j in judged) for g in GOALS}
         | {"hindsight": sum(j.least.lookups for j in judged)},
         "scanned_pages": {g: sum(j.told[g].pages for j in judged) for g in GOALS},
-        "worst_seeds": {str(j.seed): _cause(j) for j in worst},
+        "worst_seeds": _worst(judged),
+        "unseen_worst_seeds": _worst(unseen),
     }
     return Result("calls", figures, detail, {"judged": judged})
 
@@ -278,6 +278,10 @@ def _passed_over(judged: Sequence[Judged], unseen: Sequence[Judged]) -> dict[str
     }
 
 
+def _worst(judged: Sequence[Judged]) -> dict[str, dict[str, Any]]:
+    return {str(j.seed): _cause(j) for j in sorted(judged, key=lambda j: -j.ratio)[:_SHOWN]}
+
+
 def _cause(judged: Judged) -> dict[str, Any]:
     """Where more was asked than hindsight would have: table by table."""
     plan = {table: (list(bind_set), lookups) for table, bind_set, lookups in judged.least.plan}
@@ -286,6 +290,7 @@ def _cause(judged: Judged) -> dict[str, Any]:
     return {
         "ratio": round(judged.ratio, 3),
         "shape": f"{judged.shape} of {judged.tables}",
+        "answers": judged.told["fewest_calls"].rows,
         "hindsight": {t: f"{n} by {', '.join(b)}" for t, (b, n) in plan.items()},
         "ours": ours,
         "asked_more": more,
