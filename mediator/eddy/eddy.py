@@ -323,7 +323,7 @@ class Eddy:
     def _rest(self) -> None:
         """Nothing floats: wait, pay what is owed, or end."""
         if not self._hopeless():
-            for batch in self.unbuilt.due([a for a in range(self._graph.size) if self.asking.promised(a)]):
+            for batch in self.unbuilt.due(self.asking.promised):
                 self._floating.push(batch)
             waiting = self.asking.waiting()
             for batch in self.backlog.due(resting=not waiting):

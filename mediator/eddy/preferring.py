@@ -15,6 +15,8 @@ from mediator.query.model import Column, Preference
 Weights = float | NDArray[np.float64]  # of rows: one for all, or one each
 _Reads = Mapping[Column, Column]  # by the column that a preference names: an equal one that a batch has
 
+_NONE: Mapping[str, float] = {}
+
 
 class Preferring:
     """Batches that float, each as much cared for as is known of its rows.
@@ -36,8 +38,10 @@ class Preferring:
         return self._inner.rows
 
     @property
-    def worth(self) -> dict[str, float]:
+    def worth(self) -> Mapping[str, float]:
         """By relation, the weights of all preferences that speak of it, multiplied."""
+        if not self._preferences:
+            return _NONE
         found: dict[str, float] = {}
         for preference in self._preferences:
             aliases = {column.alias for column in preference.reads}

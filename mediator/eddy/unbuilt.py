@@ -15,7 +15,7 @@ to compare them with: else the beginning of the huge relation, which was first t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -126,13 +126,15 @@ class Unbuilt:
             since = batch.seen[alias]
             self._waiting.setdefault(alias, []).append(batch.with_(cut=alias, taken=0, since=since))
 
-    def due(self, complete: Collection[int]) -> list[Batch]:
-        """The waiting batches for which more has been built. Those that wait for what is complete are let go."""
+    def due(self, complete: Callable[[int], bool]) -> list[Batch]:
+        """The waiting batches for which more has been built. Those that wait for an alias that is `complete` are let
+        go."""
         due: list[Batch] = []
         for alias, batches in self._waiting.items():
             count = self._run.view(alias).count
             due += self._together([self._again(b, alias) for b in batches if b.since < count])
-            self._waiting[alias] = [b for b in batches if b.since == count and alias not in complete]
+            over = bool(batches) and complete(alias)
+            self._waiting[alias] = [] if over else [b for b in batches if b.since == count]
         return due
 
     def _together(self, batches: Sequence[Batch]) -> list[Batch]:
