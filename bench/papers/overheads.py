@@ -192,52 +192,64 @@ def routing(case: Case) -> dict[str, Routing]:
     return {name: _watched(entry) for name, entry in {**fixed, **others}.items()}
 
 
-def _watched(entry: Entry) -> Routing:
-    seen, choosing = Routing(), False
+class _Eye:
+    """Stands between the engine's steps while one run is counted."""
 
-    def timing(step: Callable[..., Any]) -> Callable[..., Any]:
+    def __init__(self) -> None:
+        self.seen = Routing()
+        self._choosing = False
+
+    def timed(self, step: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*arguments: Any) -> Any:
             began = thread_time()
             try:
                 return step(*arguments)
             finally:
-                seen.seconds += thread_time() - began
+                self.seen.seconds += thread_time() - began
 
         return timed
 
-    find = timing(Router.next)
+    def finding(self, find: Callable[..., Any]) -> Callable[..., Any]:
+        timed = self.timed(find)
 
-    def finding(router: Router, batch: Batch) -> Any:
-        seen.routed += 1
-        seen.choices += len(router.array(batch.signature)) > 1
-        return find(router, batch)
+        def finding(router: Router, batch: Batch) -> Any:
+            self.seen.routed += 1
+            self.seen.choices += len(router.array(batch.signature)) > 1
+            return timed(router, batch)
 
-    choose, nearest = Foresight.choose, Outlook.nearest
+        return finding
 
-    def noting(policy: Foresight, *arguments: Any) -> Any:
-        nonlocal choosing
-        choosing = True
-        try:
-            return choose(policy, *arguments)
-        finally:
-            choosing = False
+    def choosing(self, choose: Callable[..., Any]) -> Callable[..., Any]:
+        def choosing(*arguments: Any) -> Any:
+            self._choosing = True
+            try:
+                return choose(*arguments)
+            finally:
+                self._choosing = False
 
-    def thinking(outlook: Outlook, *arguments: Any) -> Any:
-        nonlocal choosing
-        seen.thoughts += (
-            choosing  # who holds a choice does not come here, and who looks ahead comes more than once
-        )
-        choosing = False
-        return nearest(outlook, *arguments)
+        return choosing
 
+    def thinking(self, nearest: Callable[..., Any]) -> Callable[..., Any]:
+        """Who holds a choice does not come here, and who looks ahead comes more than once."""
+
+        def thinking(*arguments: Any) -> Any:
+            self.seen.thoughts += self._choosing
+            self._choosing = False
+            return nearest(*arguments)
+
+        return thinking
+
+
+def _watched(entry: Entry) -> Routing:
+    eye = _Eye()
     with (
-        patch.object(Router, "next", finding),
-        patch.object(Router, "learn", timing(Router.learn)),
-        patch.object(Foresight, "choose", noting),
-        patch.object(Outlook, "nearest", thinking),
+        patch.object(Router, "next", eye.finding(Router.next)),
+        patch.object(Router, "learn", eye.timed(Router.learn)),
+        patch.object(Foresight, "choose", eye.choosing(Foresight.choose)),
+        patch.object(Outlook, "nearest", eye.thinking(Outlook.nearest)),
     ):
         entry.run()
-    return seen
+    return eye.seen
 
 
 # The queries
