@@ -13,7 +13,7 @@ from mediator.eddy.unbuilt import Unbuilt
 from mediator.flow.batch import Rows, joined
 from mediator.flow.events import Arrived, Event, Exhausted, Failed
 from mediator.state.hands import Hands
-from mediator.state.stem import vocabularies
+from mediator.state.stem import updates
 
 _MANY = 4_096  # rows that landed together; from here on indexes are brought up to date side by side
 
@@ -103,9 +103,7 @@ class Intake:
         rows = sum(e.landing.rows.num_rows for events in landed.values() for e in events)
         parts = self._hands.each([partial(self._build, r, events) for r, events in landed.items()], rows)
         if rows >= _MANY:
-            stems = [self._run.views[name].stem for name in landed]
-            self._hands.each([v.settle for v in vocabularies(stems)], rows)
-            self._hands.each([i.extend for stem in stems for i in stem.apart()], rows)
+            self._hands.each(updates(self._run.views[name].stem for name in landed), rows)
         for (relation, events), ids in zip(landed.items(), parts, strict=True):
             for event in events:
                 self._asking.overtaken(event)

@@ -153,7 +153,7 @@ class TextColumn:
         self.vocabulary: Vocabulary | None = None  # where it is joined with columns that have the same one
         self._nulls = _Nulls()
         self._codes: Growable[np.int64] = Growable(np.int64)
-        self._numbers: Growable[np.int64] = Growable(np.int64)
+        self._numbers: Growable[np.int32] = Growable(np.int32)
 
     def append(self, values: pa.Array) -> None:
         count, start = len(values), self._rows
@@ -208,7 +208,7 @@ class TextColumn:
         text_kernels.hash_words(words, self.heap.data, 0, len(rows), codes)
         return codes
 
-    def numbers(self) -> Codes:
+    def numbers(self) -> Ids:
         """Of all its strings, in its vocabulary; -1 for NULLs."""
         if self.vocabulary is not None:
             self.vocabulary.extend(self, self._numbers)

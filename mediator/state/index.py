@@ -18,6 +18,7 @@ from mediator.state.kernels import codes as code_kernels
 from mediator.state.keys import NO_IDS, Keys
 from mediator.state.places import Direct, Hashed, Places, Sight, Stored, Texts
 from mediator.state.rowstore import RowStore
+from mediator.state.vocabulary import Vocabulary
 
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -68,6 +69,12 @@ class Index:
         self._single = True  # no key has two rows
         self._together = _Together() if len(fields) > 1 else None
         self._stored = Stored(None, np.zeros(0, np.int64), None)
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """That of its one column, if it has one."""
+        column = self._store.bare(self.fields[0]) if len(self.fields) == 1 else None
+        return column.vocabulary if isinstance(column, TextColumn) else None
 
     def probe(self, keys: Keys, visible: Visible, start: int, taken: int, room: int) -> Found:
         """Matches of keys[start:], at most `room` of them; the first key has had `taken` already.

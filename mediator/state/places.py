@@ -29,7 +29,7 @@ class Stored:
     """The key column of an index, or the codes of several."""
 
     column: TextColumn | None  # a single column of text
-    codes: Codes  # otherwise, or where the column has a vocabulary
+    codes: Codes | Ids  # otherwise; or the numbers, where the column has a vocabulary
     valid: Mask | None
 
     @property
@@ -143,7 +143,9 @@ def _pairs(count: int) -> tuple[Ids, Ids]:
     return np.empty(count, np.int32), np.empty(count, np.int32)
 
 
-def _wanted(stored: Stored, keys: Keys, start: int, stop: int) -> tuple[Codes, Mask, bool, Ids, bool, int]:
+def _wanted(
+    stored: Stored, keys: Keys, start: int, stop: int
+) -> tuple[Codes | Ids, Mask, bool, Ids, bool, int]:
     """The codes of the keys, and where among them those of the keys [start, stop) are."""
     if stored.column is not None:
         return _numbered(stored.column, keys, start, stop)
@@ -155,7 +157,7 @@ def _wanted(stored: Stored, keys: Keys, start: int, stop: int) -> tuple[Codes, M
 
 def _numbered(
     stored: TextColumn, keys: Keys, start: int, stop: int
-) -> tuple[Codes, Mask, bool, Ids, bool, int]:
+) -> tuple[Codes | Ids, Mask, bool, Ids, bool, int]:
     """The same for strings, by the vocabulary of those that are stored."""
     (part,) = keys.parts
     assert isinstance(part.column, TextColumn)

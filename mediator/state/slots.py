@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,12 +15,8 @@ _LEAP = 20  # up to here tables grow fourfold, from here on twofold
 
 
 class OpenSlots:
-    def __init__(
-        self, entries: int = 0, spread: Callable[[Slots, Slots, np.uint64], None] = spread_out
-    ) -> None:
-        """With room for so many entries at first. `spread` takes them over into a larger table."""
-        self._spread = spread
-        self._width = 1 if spread is spread_out else 2  # words of each
+    def __init__(self, entries: int = 0) -> None:
+        """With room for so many entries at first."""
         self.bits = max(_FEWEST, int(2 * entries - 1).bit_length())
         self.data = self._empty()
         self.used = 0
@@ -43,8 +37,8 @@ class OpenSlots:
             self.bits += 2 if self.bits < _LEAP else 1
         if self.bits > before:
             old, self.data = self.data, self._empty()
-            self._spread(old, self.data, self.shift)
+            spread_out(old, self.data, self.shift)
 
     def _empty(self) -> Slots:
-        slots: Slots = zeros(self._width << self.bits, np.uint64)
+        slots: Slots = zeros(1 << self.bits, np.uint64)
         return slots

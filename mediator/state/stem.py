@@ -5,8 +5,9 @@ It knows nothing of any query. What a query has been given of it is that query's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,7 @@ class SteM:
         return self.store.n - (0 if index is None else index.n)
 
     def apart(self) -> list[Index]:
-        """Indexes that may be brought up to date side by side: those that share no column."""
+        """Indexes that share no column."""
         return [index for fields, index in self._indexes.items() if len(fields) == 1]
 
     def runs(self, field: str) -> SortedRuns:
@@ -207,9 +208,26 @@ class SteM:
         return stored
 
 
-def vocabularies(stems: Iterable[SteM]) -> list[Vocabulary]:
-    """All that number strings of theirs."""
-    return list(dict.fromkeys(v for stem in stems for v in stem.store.vocabularies()))
+def updates(stems: Iterable[SteM]) -> list[Callable[[], None]]:
+    """What brings indexes up to date, in pieces that may be done side by side: a vocabulary is one person's work, with
+    the indexes of its columns."""
+    spoken: dict[Vocabulary, list[Index]] = {}
+    pieces: list[Callable[[], None]] = []
+    for stem in stems:
+        for vocabulary in stem.store.vocabularies():
+            spoken.setdefault(vocabulary, [])
+        for index in stem.apart():
+            if index.vocabulary is None:
+                pieces.append(index.extend)
+            else:
+                spoken[index.vocabulary].append(index)
+    return [partial(_update, vocabulary, indexes) for vocabulary, indexes in spoken.items()] + pieces
+
+
+def _update(vocabulary: Vocabulary, indexes: Sequence[Index]) -> None:
+    vocabulary.settle()
+    for index in indexes:
+        index.extend()
 
 
 def _compact(ids: Ids) -> Rows:

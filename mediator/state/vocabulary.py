@@ -19,7 +19,8 @@ from mediator.state.growable import Growable
 from mediator.state.kernels import numbers as kernels
 from mediator.state.slots import OpenSlots, Slots
 
-Numbers = NDArray[np.int64]
+Numbers = NDArray[np.int32]
+Words = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Heap = NDArray[np.uint8]
 
@@ -43,8 +44,8 @@ class Spoken(Protocol):
 class Vocabulary:
     def __init__(self) -> None:
         self.count = 0
-        self._slots = OpenSlots(spread=kernels.spread_pairs)
-        self._places: Growable[np.int64] = Growable(np.int64)  # of the long ones, in the heap
+        self._slots = OpenSlots()
+        self._words: Growable[np.int64] = Growable(np.int64)
         self._heap: Growable[np.uint8] = Growable(np.uint8)
         self._columns: weakref.WeakSet[Spoken] = weakref.WeakSet()
 
@@ -57,7 +58,7 @@ class Vocabulary:
         for column in self._columns:
             column.numbers()
 
-    def extend(self, column: Spoken, numbers: Growable[np.int64]) -> None:
+    def extend(self, column: Spoken, numbers: Growable[np.int32]) -> None:
         """Number the column's strings from where its numbers end; NULLs get -1."""
         start, stop = numbers.n, column.words.n // 2
         if start == stop:
@@ -67,25 +68,25 @@ class Vocabulary:
                 f"Columns that are joined can have {kernels.MOST:,} different strings at most"
             )
         self._slots.widen(stop - start)
-        self._places.reserve(self.count + stop - start)
-        self._heap.reserve(self._heap.n + column.heap.n + kernels.COUNTED * (stop - start))
+        self._words.reserve(2 * (self.count + stop - start))
+        self._heap.reserve(self._heap.n + column.heap.n)
         numbers.reserve(stop)
         count, self._heap.n = kernels.number_texts(
             *self._known(), self.count, self._heap.n,
             column.words.data, column.heap.data, *_mask(column), start, stop, numbers.data,
         )  # fmt: skip
         self._slots.used += count - self.count
-        numbers.n, self.count, self._places.n = stop, count, count
+        numbers.n, self.count, self._words.n = stop, count, 2 * count
 
     def find(self, column: Spoken, rows: Rows) -> Numbers:
         """The numbers of strings of any column; -1 for those that it does not know."""
-        numbers = np.empty(len(rows), np.int64)
+        numbers = np.empty(len(rows), np.int32)
         where = (_NO_IDS, False, rows.start) if isinstance(rows, range) else (rows, True, 0)
         kernels.find_numbers(*self._known(), column.words.data, column.heap.data, *where, len(rows), numbers)
         return numbers
 
-    def _known(self) -> tuple[Slots, np.uint64, Numbers, Heap]:
-        return self._slots.data, self._slots.shift, self._places.data, self._heap.data
+    def _known(self) -> tuple[Slots, np.uint64, Words, Heap]:
+        return self._slots.data, self._slots.shift, self._words.data, self._heap.data
 
 
 def share(columns: Iterable[Spoken]) -> None:

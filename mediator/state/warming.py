@@ -87,16 +87,13 @@ def _probe(store: RowStore, fields: tuple[str, ...], keys: Keys) -> None:
 
 
 def _speak() -> None:
-    """Strings of two columns with one vocabulary, of which one is looked for in the other, and a third one's; then more
-    than its slots have room for."""
+    """Strings of two columns with one vocabulary, of which one is looked for in the other, and a third one's."""
     stores = [_store(1) for _ in range(3)]
     texts = [store.column("text") for store in stores]
     share([text for text in texts[:2] if isinstance(text, TextColumn)])
     for store, text in product(stores[:2], texts):
         for rows in (range(3), np.array([2, 0, 1], np.int32)):
             _probe(store, ("text",), keys_of([Part(text.keyed(), rows)]))
-    texts[0].append(pa.array([str(n) for n in range(300)]))
-    texts[0].keyed().settle(alone=True)
 
 
 def _outgrow() -> None:

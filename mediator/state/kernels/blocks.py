@@ -15,7 +15,7 @@ BLOCK = 64  # keys that are taken together
 
 @njit(nogil=True, cache=True, inline="always")
 def block_rows(
-    data: NDArray[np.int64],
+    data: NDArray[np.int64] | NDArray[np.int32],
     width: int,
     ids: Ids,
     picked: bool,

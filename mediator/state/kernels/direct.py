@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mediator.state.kernels.blocks import BLOCK, block_rows
 from mediator.state.kernels.memory import prefetch
 
-Codes = NDArray[np.int64]
+Codes = NDArray[np.int64] | NDArray[np.int32]  # the numbers of strings are the narrower ones
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 

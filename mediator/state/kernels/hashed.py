@@ -17,7 +17,7 @@ from mediator.state.kernels.blocks import BLOCK, block_rows
 from mediator.state.kernels.memory import prefetch
 from mediator.state.kernels.text import SHORT, SIZE, long_code, same_bytes, word_code
 
-Codes = NDArray[np.int64]
+Codes = NDArray[np.int64] | NDArray[np.int32]  # the numbers of strings are the narrower ones
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Slots = NDArray[np.uint64]
@@ -41,7 +41,7 @@ def _row(entry: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True, inline="always")
-def _walked(slots: Slots, last: int, hashed: np.uint64, shift: np.uint64) -> int:
+def walked(slots: Slots, last: int, hashed: np.uint64, shift: np.uint64) -> int:
     """From its home on the first slot that is a hash's, or empty."""
     slot = np.int64(hashed >> shift)
     while slots[slot] != 0 and slots[slot] >> _HALF != hashed:
@@ -86,7 +86,7 @@ def link_codes(
         for row in range(first, beyond):
             prefetch(slots, np.int64(_hashed(codes[row]) >> shift))
         for row in range(first, beyond):
-            places[row - first] = _walked(slots, last, _hashed(codes[row]), shift)
+            places[row - first] = walked(slots, last, _hashed(codes[row]), shift)
             prefetch(codes, max(_row(slots[places[row - first]]), 0))
         for row in range(first, beyond):
             if nulls and not valid[row]:
@@ -140,7 +140,7 @@ def find_codes(
             homes[k] = _hashed(wanted[keys[k]])
             prefetch(slots, np.int64(homes[k] >> shift))
         for k in range(count):
-            places[k] = _walked(slots, last, homes[k], shift)
+            places[k] = walked(slots, last, homes[k], shift)
             prefetch(codes, max(_row(slots[places[k]]), 0))
         for k in range(count):
             key = keys[k]
@@ -187,7 +187,7 @@ def link_texts(
             homes[row - first] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[row - first] >> shift))
         for row in range(first, beyond):
-            places[row - first] = _walked(slots, last, homes[row - first], shift)
+            places[row - first] = walked(slots, last, homes[row - first], shift)
             prefetch(words, 2 * max(_row(slots[places[row - first]]), 0))
         for row in range(first, beyond):
             if nulls and not valid[row]:
@@ -252,7 +252,7 @@ def find_texts(
             homes[k] = word_code(word, rest) >> _HALF
             prefetch(slots, np.int64(homes[k] >> shift))
         for k in range(count):
-            places[k] = _walked(slots, last, homes[k], shift)
+            places[k] = walked(slots, last, homes[k], shift)
             prefetch(words, 2 * max(_row(slots[places[k]]), 0))
         for k in range(count):
             key = keys[k]
