@@ -23,6 +23,7 @@ from mediator.state.vocabulary import Vocabulary
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
+Offsets = NDArray[np.int64] | NDArray[np.int32]
 
 
 class Keyed(Protocol):
@@ -159,7 +160,7 @@ class TextColumn:
         count, start = len(values), self._rows
         self._nulls.append(values, start)
         offsets, data = _text_buffers(values)
-        self.words.grow(2 * (start + count))
+        self.words.claim(2 * (start + count))
         self.heap.reserve(self.heap.n + int(offsets[-1] - offsets[0]))
         self.heap.n = text_kernels.to_words(
             offsets, data, 0, count, self.words.data, start, self.heap.data, self.heap.n
@@ -355,14 +356,16 @@ def _bitmap(valid: Mask | None) -> pa.Buffer | None:
     return None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
-def _text_buffers(values: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-    large = pa.large_binary() if _is_bytes(values.type) else pa.large_string()
-    values = values.cast(large)
+def _text_buffers(values: pa.Array) -> tuple[Offsets, NDArray[np.uint8]]:
+    narrow = values.type in (pa.string(), pa.binary())
+    if not narrow:
+        values = values.cast(pa.large_binary() if _is_bytes(values.type) else pa.large_string())
     if values.null_count:
-        values = pc.fill_null(values, b"" if _is_bytes(large) else "")
+        values = pc.fill_null(values, b"" if _is_bytes(values.type) else "")
     _, offsets, data = values.buffers()
-    count = len(values)
+    count, width = len(values), np.dtype(np.int32 if narrow else np.int64)
     if not count or offsets is None:
-        return np.zeros(count + 1, np.int64), np.empty(0, np.uint8)
-    placed = np.frombuffer(offsets, np.int64)[values.offset : values.offset + count + 1]
+        none: Offsets = np.zeros(count + 1, width)
+        return none, np.empty(0, np.uint8)
+    placed: Offsets = np.frombuffer(offsets, width)[values.offset : values.offset + count + 1]
     return placed, np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)

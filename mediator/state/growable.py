@@ -51,6 +51,11 @@ class Growable(Generic[T]):
         self.data[self.n : stop] = values
         self.n = stop
 
+    def claim(self, total: int) -> None:
+        """Take `total` entries into use; those not written yet are the caller's to write."""
+        self.reserve(total)
+        self.n = total
+
     def grow(self, total: int) -> None:
         """Take `total` entries into use; those not written yet hold the fill."""
         if total > self.n:

@@ -99,7 +99,7 @@ class Index:
             return
         start, self.n = self.n, self._store.n
         stored = self._stored = self._read()
-        self._following.grow(self.n)
+        self._following.claim(self.n)  # of a row that is NULL nobody reads it
         numbered = stored.column is None or stored.column.vocabulary is not None
         if not numbered and not start:
             self._places = Texts(self.n)

@@ -35,6 +35,7 @@ _COLUMNS: dict[str, tuple[pa.DataType, list[object]]] = {
     "flag": (pa.bool_(), [True, False, None]),
     "day": (pa.date32(), [datetime.date(2020, 1, 1), None, datetime.date(2021, 1, 1)]),
     "text": (pa.string(), ["short", _LONG, None]),
+    "large text": (pa.large_string(), ["short", _LONG, None]),
 }
 _KEYS = (("close",), ("narrow",), ("far",), ("text",), ("number",), ("close", "text"))
 

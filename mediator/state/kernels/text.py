@@ -44,7 +44,7 @@ def _packed(data: Heap, start: int, count: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def to_words(
-    offsets: NDArray[np.int64],
+    offsets: NDArray[np.int64] | NDArray[np.int32],
     data: Heap,
     first: int,
     count: int,
