@@ -22,6 +22,6 @@ def projected(
     for batch in emitted:
         run.prepare(batch, outputs)
     tasks = [partial(run.gather_all, heap, column) for heap in heaps for column in outputs]
-    columns = hands.each(tasks, sum(map(len, emitted)))
+    columns = hands.each(tasks, len(outputs) * sum(map(len, emitted)))
     for start in range(0, len(columns), len(outputs)):
         yield pa.RecordBatch.from_arrays(columns[start : start + len(outputs)], schema=stage.schema)
