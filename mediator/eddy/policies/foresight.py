@@ -80,11 +80,10 @@ class Foresight(Usual):
             chosen = min(untried, key=lambda s: s.tries)
             self._trial = signature, chosen.destination, _TRIAL
         else:
-            seconds = [self._outlook.through(step, rows, node.came) for step in steps]
-            chosen = steps[seconds.index(min(seconds))]
+            chosen, least = self._outlook.cheapest(steps, rows, node.came)
             if local and self._outlook.fan_out(chosen) is None:
                 self._trial = signature, chosen.destination, _TRIAL
-            elif local and (looked_at := self._curious(signature, chosen, steps, rows, min(seconds))):
+            elif local and (looked_at := self._curious(signature, chosen, steps, rows, least)):
                 chosen = looked_at
             elif local:
                 until = self._work + self._held

@@ -54,6 +54,16 @@ class Outlook:
         """Something is not what it was: nothing that was worked out holds."""
         self._choice += _FRESH + 1
 
+    def cheapest(self, steps: Sequence[Step], rows: float, came: float) -> tuple[Step, float]:
+        """By which of these so many rows get to the end in the fewest seconds, and in how many."""
+        best, least = steps[0], float("inf")
+        for step in steps:
+            if self.first(step, rows) < least:
+                seconds = self.through(step, rows, came)
+                if seconds < least:
+                    best, least = step, seconds
+        return best, least
+
     def through(self, step: Step, rows: float, came: float) -> float:
         """Seconds from here to the end that so many rows take by way of this step, `came` having come by before."""
         each, visit = self._by(step, rows)
@@ -115,6 +125,8 @@ class Outlook:
         if self._remote and steps and self.remote(steps[0]):
             node.choice = _NEVER  # what a lookup takes may be another the next time
         for step in self._worth(node, steps):
+            if self.first(step, rows) >= least:
+                continue
             each, visit = self._by(step, rows)
             if rows * each + visit < least:
                 least, node.each, node.visit = rows * each + visit, each, visit
