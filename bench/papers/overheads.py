@@ -200,10 +200,10 @@ class _Eye:
         self._choosing = False
 
     def timed(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*arguments: Any) -> Any:
+        def timed(*arguments: Any, **named: Any) -> Any:
             began = thread_time()
             try:
-                return step(*arguments)
+                return step(*arguments, **named)
             finally:
                 self.seen.seconds += thread_time() - began
 
