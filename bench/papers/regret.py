@@ -83,6 +83,7 @@ def summed(cases: Sequence[Judged], policy: str) -> Result:
         "ratio": _spread(ratios),
         "work": _spread([c.work for c in cases]),
         "steps": _spread([c.steps for c in cases]),
+        "deciding": _spread([c.deciding / c.default for c in cases]),
         "worst": [_shown(c) for c in worst],
     }
     curves = {

@@ -34,9 +34,9 @@ def check(statement: exp.Expr, sql: str, catalog: Catalog, parameters: Parameter
     schemas = {t.name: t for t in _tables(statement, sql, catalog)}
     relations = {n: r.schema for n, t in schemas.items() if (r := find_relation(catalog, t.name)) is not None}
     try:
-        if duck.count(sql) != 1:
-            raise Unsupported("one statement at a time", sql=sql)
         return duck.names(sql, relations, given(parameters), stubs(catalog.functions))
+    except duck.NotOne:
+        raise Unsupported("one statement at a time", sql=sql) from None
     except duckdb.Error as error:
         raise _told(duck.fault(error, sql), statement, sql, catalog) from None
 

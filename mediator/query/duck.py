@@ -59,6 +59,10 @@ class Fault:
     subtype: str
 
 
+class NotOne(Exception):
+    """DuckDB sees another number of statements in a text than one."""
+
+
 class Stub(NamedTuple):
     """A function's name and DuckDB's names of its types."""
 
@@ -144,14 +148,12 @@ def shape(sql: str, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
 def names(
     sql: str, schemas: Mapping[str, pa.Schema], parameters: object = None, stubs: tuple[Stub, ...] = ()
 ) -> list[str]:
-    """The columns of a statement as DuckDB names them, once it found that all is well with it."""
+    """The columns of a statement as DuckDB names them, once it found that all is well with it. Raises `NotOne`."""
     here = _showing(schemas, stubs)
-    return [row[0] for row in here.execute(_DESCRIBE + sql, parameters).fetchall()]
-
-
-def count(sql: str) -> int:
-    """How many statements DuckDB sees in a text."""
-    return len(cursor().extract_statements(sql))
+    statements = here.extract_statements(_DESCRIBE + sql)
+    if len(statements) != 1:
+        raise NotOne
+    return [row[0] for row in here.execute(statements[0], parameters).fetchall()]
 
 
 def fault(error: duckdb.Error, sql: str = "") -> Fault:
