@@ -233,6 +233,8 @@ class Eddy:
             if rest is not None:
                 self._floating.push(rest)
             return batch
+        if not self._router.remote(where):
+            return batch
         return self.backlog.cut(batch, where, self._router.array(batch.signature))
 
     def _look(self, sample: Batch, where: Destination) -> None:

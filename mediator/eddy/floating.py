@@ -39,9 +39,12 @@ class WidestFirst:
 
     def pop(self) -> Batch:
         self._count -= 1
-        batch = next(level for level in self._levels if level.count).pop()
-        self.rows -= len(batch)
-        return batch
+        for level in self._levels:
+            if level.count:
+                batch = level.pop()
+                self.rows -= len(batch)
+                return batch
+        raise IndexError("nothing floats")
 
     def __len__(self) -> int:
         return self._count
@@ -63,14 +66,19 @@ class _Level:
         self.weight = weight
         self.count = 0
         self._by_width: list[deque[Batch]] = [deque() for _ in range(aliases + 1)]
+        self._widest = 0  # none is wider
 
     def push(self, batch: Batch) -> None:
         self.count += 1
-        self._by_width[batch.signature.spanned.bit_count()].append(batch)
+        width = batch.signature.spanned.bit_count()
+        self._by_width[width].append(batch)
+        self._widest = max(self._widest, width)
 
     def pop(self) -> Batch:
         self.count -= 1
-        return next(q for q in reversed(self._by_width) if q).popleft()
+        while not self._by_width[self._widest]:
+            self._widest -= 1
+        return self._by_width[self._widest].popleft()
 
 
 class AnyOrder:

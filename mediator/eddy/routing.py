@@ -78,7 +78,7 @@ class Router:
             return chosen, sample
         if self.decisions is not None:
             self.decisions.chose(signature, route.array, situation, chosen)
-        again = chosen == route.array[0] and route.patience and not self._remote(chosen)
+        again = chosen == route.array[0] and route.patience and not self.remote(chosen)
         route.left = route.patience = min(self._revisit, 4 * route.patience) if again else 1
         route.array.remove(chosen)
         route.array.insert(0, chosen)
@@ -89,7 +89,8 @@ class Router:
             return Situation(len(batch), batch.seen)
         return self._situating.of(batch, route.array)
 
-    def _remote(self, where: Destination) -> bool:
+    def remote(self, where: Destination) -> bool:
+        """Whether what is sent there may have to be looked up."""
         return self._situating is not None and self._situating.remote(where)
 
     def learn(self, visit: Visit, wanted: bool = False) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -70,11 +70,17 @@ class Batch:
     own: Own | None = None
     favour: Favour = PLAIN
 
-    def __len__(self) -> int:
+    size: int = field(init=False)
+
+    def __post_init__(self) -> None:
         for rows in self.rows:
             if rows is not None:
-                return len(rows)
+                self.size = len(rows)
+                return
         raise AssertionError("a batch spans something")
+
+    def __len__(self) -> int:
+        return self.size
 
     def with_(
         self,
