@@ -74,6 +74,8 @@ class Eddy:
         self._thrift = thrift
         self._glances = policy.glances
         self.unbuilt = Unbuilt(run, policy, verdict.providers)
+        if thrift is not None:  # it counts what is still to be asked by the rows that the query has seen
+            self.unbuilt.build_all()
         self._graph = Graph.of(run.block)
         # No methods of this eddy's: what refers to itself keeps its memory until the garbage collector comes round.
         self.wording = Wording(run.block, partial(_providers, self.asking))
