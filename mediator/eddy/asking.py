@@ -234,11 +234,11 @@ class Asking:
         self._relying.failed(ask)
         self.tallies[ask.relation].failed += len(ended)
         if not ask.bind_set and self._scanned_elsewhere(ask):
-            self._relying.broken |= {
-                (a.number, ask.method) for a in self._run.block.aliases if a.relation.name == ask.relation
-            }
+            self._bar(ask)
             return
         relying = self._relying.on(ask)
+        if not ask.bind_set:  # nobody who chooses anew is to rely on it
+            self._bar(ask, but=relying)
         before = self.chosen
         replaced = self._replace(ask, relying)
         self.owed |= replaced or not relying
@@ -394,6 +394,11 @@ class Asking:
         if ended is None or ended.known != Known.FAILED or ended.method in ("", ask.method):
             return going or view.coverage.whole
         return going or view.stem.relation.method(ended.method).proves != "all"
+
+    def _bar(self, ask: Ask, but: Collection[int] = ()) -> None:
+        """Let no alias of its relation rely on this way of asking any more, `but` those."""
+        aliases = [a.number for a in self._run.block.aliases if a.relation.name == ask.relation]
+        self._relying.broken |= {(alias, ask.method) for alias in aliases if alias not in but}
 
     def _replace(self, ask: Ask, relying: Sequence[int]) -> bool:
         """Choose again without this way of asking, for the aliases that relied on it; whether there is another."""
