@@ -38,8 +38,8 @@ class Probing:
 
     def behind(self, spanned: int, alias: int) -> int:
         """How many rows an index has to take in before batches that span these can probe it."""
-        fields = self.join(spanned, alias).fields
-        return self._run.view(alias).stem.behind(fields) if fields else 0
+        fields = (self._joins.get((spanned, alias)) or self.join(spanned, alias)).fields
+        return self._run.aliases[alias].view.stem.behind(fields) if fields else 0
 
     def one(self, batch: Batch, where: Probe, room: int | None = None) -> tuple[Met, float]:
         """What the batch finds, and how many seconds of work that was."""

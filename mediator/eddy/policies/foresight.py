@@ -5,6 +5,10 @@ choice adds up what follows from it: a batch goes where the work from there to t
 may meet now. So a join that brought nothing because its other side had not arrived is not taken to be selective, one
 that pays only together with the next is found, and correlated predicates are known by what they do together.
 
+To think takes time as well, and where some step thins the batch out the one that does so most for its cost is seldom
+wrong. So there, what adding up would cost has to be earned by work first; where every step multiplies the batch, all
+hangs on what follows, and it is always done.
+
 How long visits are remembered is learnt too (`ratio.py`). What is not chosen is looked at with a few rows now and then,
 for a small share of the work: what has become better there is found, and no more is lost by looking.
 
@@ -20,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import Destination, Probe, Select
 from mediator.eddy.policies.expectation import Expectation
-from mediator.eddy.policies.lattice import Held, Lattice, Legal, Step
+from mediator.eddy.policies.lattice import Held, Lattice, Legal, Node, Step
 from mediator.eddy.policies.outlook import Outlook
 from mediator.eddy.policies.rank import completion
 from mediator.eddy.policies.ratio import Ratio
@@ -42,6 +46,8 @@ _CALM = 60  # visits to a step that were like those before: the more, the fewer 
 _UNTOLD = 2e-3  # seconds of work at a step that it need not be told of
 _FEWEST = 256  # rows of a batch that may be parted
 _LESS = 0.7  # times as many matches: less than in general
+_THOUGHT = 5e-5  # seconds that it takes to think a choice over
+_THINKING = 0.03  # share of all work that may go into that where the next step thins the batch out
 
 
 class Foresight(Usual):
@@ -58,6 +64,7 @@ class Foresight(Usual):
         self._trial: tuple[Signature, Destination, int] | None = None
         self._work = self._looked = 0.0
         self._surveys = 0
+        self._thought = 0.0  # seconds that choices have taken, about
 
     def choose(self, signature: Signature, legal: Sequence[Destination], situation: Situation) -> Destination:
         self._trial = None
@@ -71,6 +78,11 @@ class Foresight(Usual):
         ):
             return node.held.destination
         self._begin(situation)
+        if self._busy(node, situation):
+            best = self._at_a_glance(node, legal, situation)
+            if best is not None:
+                return best
+        self._thought += _THOUGHT
         steps = self._outlook.nearest([self._lattice.step(node, d) for d in legal])
         local = not self._outlook.remote(steps[0])
         untried = self._untried(steps) if local else ()
@@ -86,10 +98,47 @@ class Foresight(Usual):
             elif local and (looked_at := self._curious(signature, chosen, steps, rows, least)):
                 chosen = looked_at
             elif local:
-                until = self._work + self._held
-                node.held = Held(chosen.alias, chosen.destination, until, rows, situation.seen.count(0))
+                self._hold(node, chosen.destination, chosen.alias, situation)
         chosen.tries += 1
         return chosen.destination
+
+    def _busy(self, node: Node, situation: Situation) -> bool:
+        """Whether so much has gone into thinking that what can be seen at a glance is not thought over. There is more
+        to lookups, to costly predicates and to parts than can be seen so."""
+        if not self._held or situation.remote or self._lattice.selects or node.signature.part:
+            return False
+        return self._thought >= _THINKING * self._work
+
+    def _at_a_glance(
+        self, node: Node, legal: Sequence[Destination], situation: Situation
+    ) -> Destination | None:
+        """Where the batch is thinned out most for what that costs; before that, where nothing is known yet. None where
+        no step thins it out, as then all hangs on what follows, and where to find out would take long."""
+        best, least = None, float("inf")
+        for destination in legal:
+            known = self._lattice.known(node, destination)
+            if known is None:
+                continue
+            assert isinstance(destination, Probe)
+            seen = situation.seen[destination.alias]
+            share = known.share if seen else 0.0
+            if share is None:
+                if self._outlook.taking_in(destination.alias) >= self._outlook.hop:
+                    return None
+                self._trial = node.signature, destination, _TRIAL
+                return destination
+            rank = (share * seen - 1.0) / known.cost.times
+            if rank < least:
+                best, least = destination, rank
+        if best is None or least > 0.0:
+            return None
+        self._hold(node, best, best.alias, situation)
+        return best
+
+    def _hold(self, node: Node, destination: Destination, alias: int, situation: Situation) -> None:
+        """Let this choice stand for a while."""
+        until = self._work + self._held
+        node.held = Held(alias, destination, until, float(situation.rows), situation.seen.count(0))
 
     def learn(self, visit: Visit) -> int:
         step = self._lattice.taken(visit.signature, visit.destination)

@@ -137,7 +137,7 @@ class Node:
     each row `each`: worked out at some choice, for about so many rows."""
 
     __slots__ = (
-        "came", "choice", "each", "held", "missing", "rows", "signature", "steps", "survey_at", "visit",
+        "came", "choice", "each", "held", "missing", "rows", "signature", "steps", "survey_at", "taken", "visit",
     )  # fmt: skip
 
     def __init__(self, signature: Signature, missing: int) -> None:
@@ -148,6 +148,7 @@ class Node:
         self.rows = self.each = self.visit = 0.0
         self.held: Held | None = None
         self.came = 0  # rows that have come by
+        self.taken = False  # whether a batch has been on any of its steps
         self.survey_at = (
             _SURVEY  # when so many have, it may be looked whether they should all go the same way
         )
@@ -158,7 +159,7 @@ class Lattice:
         self._graph = graph
         self._legal = legal
         self._nodes: dict[Signature, Node] = {}
-        self._taken: dict[tuple[Signature, Destination], Step] = {}
+        self._made: dict[tuple[Signature, Destination], Step] = {}
         self._shared: dict[tuple[int, int], Ratio] = {}
         self._selected: dict[Destination, Link] = {}
         self._links: dict[tuple[int, int], Link | None] = {}
@@ -186,27 +187,28 @@ class Lattice:
             node.steps = {}
             for destination in self._legal(node.signature):
                 if isinstance(destination, Probe | Select):
-                    self.step(node, destination)
+                    node.steps[destination] = self.step(node, destination)
         return node.steps
 
     def step(self, node: Node, destination: Destination) -> Step:
         """One step, also where it was not thought to be legal: which steps are may change while a query runs."""
-        steps = self.steps(node)
-        step = steps.get(destination)
+        signature = node.signature
+        step = self._made.get((signature, destination))
         if step is None:
-            signature = node.signature
             if isinstance(destination, Probe):
                 link = self.link(signature.spanned, destination.alias) or Link(Ratio(), ())
             else:
                 link = self._selected.setdefault(destination, Link(Ratio(), ()))
             whole = self.node(signature._replace(part=0)) if signature.part else None
-            step = steps[destination] = Step(
+            step = self._made[signature, destination] = Step(
                 node,
                 destination,
                 self.node(_after(signature, destination)),
                 link,
                 None if whole is None else self.step(whole, destination),
             )
+            if node.steps is not None:
+                node.steps[destination] = step
         return step
 
     def settle(self, fixed: float, row: float) -> None:
@@ -215,11 +217,20 @@ class Lattice:
             if link is not None:
                 link.cost.settle(fixed, row)
 
+    def known(self, node: Node, destination: Destination) -> Step | Link | None:
+        """What tells best what comes of going there, without making anything; none where nothing does."""
+        step = self._made.get((node.signature, destination))
+        if step is not None or not isinstance(destination, Probe):
+            return step
+        return self.link(node.signature.spanned, destination.alias)
+
     def taken(self, signature: Signature, destination: Destination) -> Step | None:
         """The step that a visit was; none where it led nowhere."""
-        step = self._taken.get((signature, destination))
+        step = self._made.get((signature, destination))
         if step is None and isinstance(destination, Probe | Select):
-            step = self._taken[signature, destination] = self.step(self.node(signature), destination)
+            step = self.step(self.node(signature), destination)
+        if step is not None:
+            step.before.taken = True
         return step
 
     def link(self, spanned: int, alias: int) -> Link | None:

@@ -75,7 +75,11 @@ class Outlook:
 
     def indexing(self, step: Step) -> float:
         """Seconds until the rows there can be probed. Worth it for as many rows as there have been, it is supposed."""
-        return self._behind[step.alias] * _INDEXED * self.row if step.alias >= 0 and self._behind else 0.0
+        return self.taking_in(step.alias)
+
+    def taking_in(self, alias: int) -> float:
+        """Seconds until what has come of an alias can be probed; no alias is a predicate's."""
+        return self._behind[alias] * _INDEXED * self.row if alias >= 0 and self._behind else 0.0
 
     def fan_out(self, step: Step) -> float | None:
         """Rows that come of one, where that is known; where there is nobody to meet it is."""
@@ -117,7 +121,7 @@ class Outlook:
         if fresh and rows <= _FAR * node.rows and node.rows <= _FAR * rows:
             return node.each, node.visit
         node.choice, node.rows, node.each, node.visit = self._choice, rows, 0.0, 0.0
-        if node.steps is None and self._plain and node.missing > _SHORT:
+        if not (node.taken or node.steps) and self._plain and node.missing > _SHORT:
             node.each, node.visit = self._unseen(node, rows)
             return node.each, node.visit
         least = float("inf")

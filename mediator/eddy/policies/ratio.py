@@ -8,6 +8,7 @@ changed it is the shortest.
 from __future__ import annotations
 
 _KEEP = (1.0, 0.7, 0.15)  # what earlier visits weigh when the next has come
+_MEMORIES = (0, 1, 2)
 _LATE = 0.7  # what an earlier error weighs
 _SURPRISE = 0.4  # share by which what comes may differ from what was foretold
 _ALIKE = 1e-3  # errors that are no more apart are alike
@@ -45,12 +46,13 @@ class Ratio:
             self.known, self.value = True, max(out, _LEAST) / of
             return
         ofs, outs, errors = self._of, self._out, self._errors
-        for n, keep in enumerate(_KEEP):
-            foretold = of * max(outs[n], _LEAST) / ofs[n]
+        for n in _MEMORIES:
+            known_of, known_out = ofs[n], outs[n]
+            foretold = of * (known_out if known_out > _LEAST else _LEAST) / known_of
             error = (out - foretold) / (out + foretold + 1.0)
             errors[n] = _LATE * errors[n] + error * error
-            ofs[n] = keep * ofs[n] + of
-            outs[n] = keep * outs[n] + out
+            ofs[n] = _KEEP[n] * known_of + of
+            outs[n] = _KEEP[n] * known_out + out
         best = (
             2  # of those that were as wrong as each other the shortest: what all were wrong about has changed
         )

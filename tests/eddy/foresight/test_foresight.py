@@ -322,3 +322,46 @@ def test_who_holds_no_choice_thinks_about_every_batch_and_hears_of_every_visit()
         assert bool(said) == bool(held)
     assert thought[0] < 5
     assert thought[1] >= 20
+
+
+def _path_that_pays_late(keeps: float) -> Stage:
+    """From S: R keeps so much; T doubles, and nothing of that finds a U. Much has been thought already."""
+    path = stage(PATH)
+    for _ in range(3):
+        path.sees(0b0010, R, keeps, seconds=1e-4)
+        path.sees(0b0010, T, 2.0, seconds=1e-4)
+        path.sees(0b0110, U, 0.0001, seconds=1e-4)
+    path.policy._thought = 1e-3
+    return path
+
+
+def test_who_has_thought_enough_goes_where_most_is_thinned_out() -> None:
+    path = _path_that_pays_late(keeps=0.8)
+    assert path.chooses(0b0010) == R
+    assert path.policy._thought == 1e-3
+
+
+def test_where_nothing_thins_out_it_is_thought_over_all_the_same() -> None:
+    path = _path_that_pays_late(keeps=1.1)
+    assert path.chooses(0b0010) == T
+    assert path.policy._thought > 1e-3
+
+
+def test_what_thinking_costs_is_earned_by_work() -> None:
+    path = _path_that_pays_late(keeps=0.8)
+    assert path.chooses(0b0010) == R
+    path.sees(0b0111, U, 0.0001, seconds=1.0, rows=100_000_000)
+    assert path.chooses(0b0010) == T
+
+
+def test_at_a_glance_what_was_seen_of_the_joined_rows_counts() -> None:
+    """T keeps the fewest of R's rows, but all of those that have found an S; of them U keeps half."""
+    star = stage(STAR)
+    for where, fan_out in ((S, 0.5), (T, 0.1), (U, 0.5)):
+        star.sees(0b0001, where, fan_out)
+    star.sees(0b0011, T, 1.0)
+    star.sees(0b0011, U, 0.5)
+    star.policy._thought = 1.0
+    assert star.chooses(0b0001) == T
+    assert star.chooses(0b0011) == U
+    assert star.policy._thought == 1.0
