@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from mediator.errors import Unparsable, Unsupported
+from mediator.query.depth import check_depth
 from mediator.query.parameters import Marked, Parameters, bind, marked
 from mediator.query.unended import unended
 
@@ -42,6 +43,7 @@ def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
         hint = f"did you mean {near[0]}?" if near else ""
         message = f"a query begins with SELECT or WITH, not with {verb[1]!r}"
         raise Unparsable(message, sql=sql, position=verb.start(1), hint=hint)
+    check_depth(sql)
     marks = marked(sql)
     try:
         statements = [s for s in sqlglot.parse(marks.text, dialect="duckdb") if s is not None]
