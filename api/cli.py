@@ -1,4 +1,4 @@
-"""The command line: `mediator query`, `explain`, `sources`, `demo`, `cache`, `wrapper`, `trace`.
+"""The command line: `mediator query`, `explain`, `serve`, `sources`, `demo`, `cache`, ...
 
 What a command needs is loaded when it runs, so that `--help` is there at once.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api import caching, tracing, wrapping
+from api import caching, keyring, serving, tracing, wrapping
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
@@ -47,6 +47,8 @@ app = typer.Typer(
 app.add_typer(caching.app, name="cache")
 app.add_typer(wrapping.app, name="wrapper")
 app.add_typer(tracing.app, name="trace")
+app.add_typer(keyring.app, name="keys")
+app.command("serve")(serving.serve)
 
 Statement = Annotated[
     str | None,

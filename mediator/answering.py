@@ -28,6 +28,7 @@ from mediator.binding.explain import explain as explained
 from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
+from mediator.cached import Cached, cached
 from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog
 from mediator.clock import Clock, effort, wall
@@ -197,6 +198,16 @@ class Mediator:
                 "The mediator has not been opened: `async with Mediator(...) as mediator` does"
             )
         return self._house
+
+    async def cached(self) -> list[Cached]:
+        """What is held of each relation, and would not be asked again."""
+        house = self._opened()
+        async with self._turns:
+            return cached(house.stems.held().values(), house.clock())
+
+    def left_today(self) -> dict[str, int]:
+        """Requests left of each daily budget."""
+        return self._access.left_today()
 
     def statistics(self) -> Statistics:
         """What every source has been asked and has answered."""
