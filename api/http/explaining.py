@@ -1,0 +1,95 @@
+"""How a query is answered, for clients: the verdict, the ways in, the estimate; and how it goes meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from api.http.desk import Desk, settings_of
+from api.http.problems import problem_of
+from api.http.requests import Asked
+from api.http.run import Run
+from mediator.answering import verdicts_of
+from mediator.binding.explain import described, explain
+from mediator.binding.lacking import lacking
+from mediator.binding.model import Input, Provider, Verdict
+from mediator.catalog.model import Catalog
+from mediator.errors import MediatorError
+from mediator.query.functions import shown
+from mediator.query.model import Block, BlockStage, Query
+from mediator.query.understand import understand
+
+
+async def explained(desk: Desk, asked: Asked) -> dict[str, Any]:
+    """Asks no source. Raises a `Problem` with the advice where the query cannot be answered."""
+    try:
+        stages = await asyncio.to_thread(_stages, asked, desk.mediator.catalog)
+        estimate = await desk.mediator.estimate(asked.sql, asked.values, **settings_of(asked))
+    except MediatorError as error:
+        raise problem_of(error) from None
+    return {"answerable": True, **stages, "estimate": {**estimate.to_dict(), "line": estimate.line()}}
+
+
+def live(run: Run) -> dict[str, Any]:
+    """How its rows are routed as things stand, what waits and for whom."""
+    return run.answers.live().to_dict()
+
+
+def _stages(asked: Asked, catalog: Catalog) -> dict[str, Any]:
+    query = understand(asked.sql, catalog, asked.values)
+    verdicts = verdicts_of(query, catalog)
+    stages = [
+        _block(stage.name, stage.block, verdicts[stage.name])
+        if isinstance(stage, BlockStage)
+        else {"stage": stage.name, "kind": "sql", "sql": shown(stage.sql), "reads": list(stage.reads)}
+        for stage in query.stages
+    ]
+    return {
+        "stages": stages,
+        "lines": list(_lines(query, verdicts)),
+        "warnings": lacking(query, verdicts, catalog),
+    }
+
+
+def _lines(query: Query, verdicts: dict[str, Verdict]) -> Iterator[str]:
+    """For people."""
+    for stage in query.stages:
+        yield f"{stage.name}:"
+        if isinstance(stage, BlockStage):
+            yield from (f"  {line}" for line in explain(stage.block, verdicts[stage.name]))
+        else:
+            yield f"  {shown(stage.sql) or 'as they come'}"
+
+
+def _block(name: str, block: Block, verdict: Verdict) -> dict[str, Any]:
+    aliases = [
+        {
+            "alias": alias.name,
+            "relation": alias.relation.name,
+            "chosen": _provider(block, verdict.chosen[alias.number]),
+            "others": [
+                _provider(block, p)
+                for p in verdict.providers[alias.number]
+                if p != verdict.chosen[alias.number]
+            ],
+        }
+        for alias in block.aliases
+    ]
+    return {"stage": name, "kind": "join", "aliases": aliases, "never": block.never}
+
+
+def _provider(block: Block, provider: Provider) -> dict[str, Any]:
+    return {
+        "method": provider.method.name,
+        "kind": provider.method.kind,
+        "binds": [_input(block, i) for i in provider.inputs],
+        "mirrors": [mirror.source for mirror in provider.method.mirrors],
+        "line": described(block, provider),
+    }
+
+
+def _input(block: Block, given: Input) -> dict[str, Any]:
+    if given.column is None:
+        return {"field": given.field, "value": given.constant}
+    return {"field": given.field, "from": f"{block.aliases[given.column.alias].name}.{given.column.field}"}
