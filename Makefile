@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.set-up
 SEEDS  ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo sources test check format bench soak clean
+.PHONY: help setup demo serve sources test check format bench soak clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -25,6 +25,9 @@ $(STAMP): pyproject.toml constraints.txt
 
 demo: setup ## start the scripted Deep Web, answer a query over it, print the completeness report
 	@$(BIN)/mediator demo
+
+serve: setup ## answer queries over HTTP, over the scripted Deep Web: http://127.0.0.1:8080
+	@$(BIN)/mediator serve --demo
 
 sources: setup ## list the relations of the book trade and how each can be asked
 	@$(BIN)/mediator sources --demo
