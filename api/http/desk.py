@@ -89,17 +89,24 @@ class Desk:
         before = await self.find(id_, key)
         if before.status == "running":
             raise Problem(409, "not-yet", "The query still runs: what it lacks is known when it has ended")
-        if not before.keep and before.journal.first > 1:
-            raise _gone("What the query has given is not kept, so what is new could not be told")
         given = Subtracting()
-        for number in range(before.journal.first, before.journal.last + 1):
-            entry = before.journal.entry(number)
-            if entry is not None and entry.kind == "rows":
-                given.given(batch_of(entry, before.schema))
-                await asyncio.sleep(0)
-        asked = Asked.model_validate(before.request)
+        earlier: Run | None = before
+        while earlier is not None:  # a retry of a retry
+            await self._take_into(given, earlier)
+            earlier = await self.find(earlier.retry_of, key) if earlier.retry_of else None
+        asked = self._within(Asked.model_validate(before.request), key)
         answers = await self.plan(asked)
         return await self._started(asked, key, answers, streams, given, id_)
+
+    async def _take_into(self, given: Subtracting, run: Run) -> None:
+        """All that a query has given."""
+        if run.journal.first > 1:
+            raise _gone("What the query has given is not kept, so what is new could not be told")
+        for number in range(1, run.journal.last + 1):
+            entry = run.journal.entry(number)
+            if entry is not None and entry.kind == "rows":
+                given.given(batch_of(entry, run.schema))
+                await asyncio.sleep(0)
 
     async def find(self, id_: str, key: Key) -> Run:
         """A query of this key's whose results are kept. Raises a `Problem` where there is none."""

@@ -154,7 +154,6 @@ class Journal:
             yield reader
         finally:
             del self._readers[reader]
-            self._forget()
             self._room.set()
 
     def next(self, reader: Reader) -> Entry | None:
@@ -162,7 +161,6 @@ class Journal:
         found = self.entry(reader.at + 1)
         if found is not None:
             reader.at += 1
-            self._forget()
             self._room.set()
         return found
 
@@ -207,16 +205,16 @@ class Journal:
         self._stir()
 
     def _has_room(self, size: int) -> bool:
-        if self.whole or self._abandoned or not self._entries:
+        if self.whole or self._abandoned:
             return True
-        return self.size + size <= _WINDOW
+        self._forget(size)
+        return not self._entries or self.size + size <= _WINDOW
 
     def _add(self, kept: _Kept) -> None:
         if self.whole and kept.payload is not None and self.size + kept.size > _IN_MEMORY:
             self._store(kept)
         self._entries.append(kept)
         self.size += kept.size
-        self._forget()
 
     def _store(self, kept: _Kept) -> None:
         """Into the file: in the page cache at first, so that nobody waits for a disk."""
@@ -231,12 +229,10 @@ class Journal:
             view = view[count:]
         kept.payload = None
 
-    def _forget(self) -> None:
-        """What all readers have had, where that is not kept; nothing before there is a reader."""
-        if self.whole or not self._readers:
-            return
-        slowest = min(reader.at for reader in self._readers)
-        while self._first <= slowest and self._entries:
+    def _forget(self, size: int) -> None:
+        """Make room for so many bytes, of what all readers have had; nothing before there is a reader."""
+        slowest = min((reader.at for reader in self._readers), default=0)
+        while self._first <= slowest and self._entries and self.size + size > _WINDOW:
             self.size -= self._entries.popleft().size
             self._first += 1
 

@@ -44,7 +44,7 @@ class Streamed(Response):
         self.media_type = encoder.media_type
         self.background = None
         self.body = b""
-        self.init_headers(headers)
+        self.init_headers({**headers, "X-Accel-Buffering": "no"})  # proxies pass on what they get
         del self.headers["content-length"]
         self._run = run
         self._encoder = encoder

@@ -301,6 +301,11 @@ async def test_a_retry_asks_only_what_failed_and_gives_only_what_that_adds() -> 
                 again = await client.records(OFFERS)
                 together = Counter((r["title"], r["price"]) for r in [*first, *rows_of(after)])
                 assert together == Counter((r["title"], r["price"]) for r in rows_of(again))
+                # Everything was given by the two of them.
+                third = await client.call(
+                    "POST", f"{reply.headers['location']}/retry", accept="application/x-ndjson"
+                )
+                assert (rows_of(third.lines), third.lines[-1]["status"]) == ([], "complete")
 
 
 async def test_history_and_saved_queries(served: Served, client: Client) -> None:

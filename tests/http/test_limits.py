@@ -1,0 +1,251 @@
+"""What the server allows: each limit is told when it is met, with what it is and the way out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from api.http import desk
+from api.http.limits import Limits
+from fixtures import book_trade
+from fixtures.behaviour import Behaviour, Fixed
+from fixtures.web import Web
+from tests.http.asking import Client, Reply, rows_of
+from tests.http.serving import serving
+
+BOOKS = "SELECT isbn, title FROM books"
+OFFERS = "SELECT b.isbn, o.price FROM books b JOIN offers o ON o.isbn = b.isbn"
+MANY = "SELECT a.title AS one, b.title AS other FROM books a, books b"  # 3 MB
+PATIENCE = 5.0
+
+
+@pytest.fixture(scope="module")
+def sites() -> Iterator[Web]:
+    with book_trade(300) as web:
+        yield web
+
+
+@asynccontextmanager
+async def asked(web: Web, **limits: Any) -> AsyncIterator[Client]:
+    """A client of a server with these limits."""
+    with serving(web.catalog, limits=Limits(**limits)) as served:
+        async with Client(served) as client:
+            yield client
+
+
+def problem(reply: Reply, status: int, kind: str) -> dict[str, Any]:
+    """The document of a refusal, which says what to do."""
+    assert reply.status == status, reply.body
+    assert reply.headers["content-type"] == "application/problem+json"
+    found: dict[str, Any] = reply.json
+    assert (found["status"], found["type"].rpartition("/")[2]) == (status, kind)
+    assert found["hint"]
+    return found
+
+
+def end_of(records: list[dict[str, Any]]) -> dict[str, Any]:
+    assert records[-1]["type"] == "end"
+    return records[-1]
+
+
+async def running(client: Client) -> int:
+    listed = await client.call("GET", "/v1/queries?status=running")
+    return len(listed.json["queries"])
+
+
+# Requests
+
+
+async def test_a_body_of_more_bytes_is_not_read(sites: Web) -> None:
+    async with asked(sites, body=2_000) as client:
+        reply = await client.ask(BOOKS + " " * 2_000)
+        assert "2,000 bytes" in problem(reply, 413, "too-large")["hint"]
+        assert (await client.ask(BOOKS)).status == 201
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/v1/queries"), ("PUT", "/v1/saved/long"), ("POST", "/v1/explain")]
+)
+async def test_a_statement_of_more_characters_is_not_parsed(
+    sites: Web, request: pytest.FixtureRequest, method: str, path: str
+) -> None:
+    if path == "/v1/explain":
+        reason = "explaining.py: a statement of any length is explained"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    async with asked(sites, statement=100) as client:
+        reply = await client.call(method, path, {"sql": BOOKS + " " * 100})
+        assert "100" in problem(reply, 413, "too-large")["hint"]
+        assert (await client.call(method, path, {"sql": BOOKS})).status < 300
+
+
+@pytest.mark.xfail(strict=True, reason="explaining.py: the estimate parses the statement on the event loop")
+async def test_others_are_answered_while_a_statement_is_explained(sites: Web) -> None:
+    async with asked(sites) as client, asyncio.TaskGroup() as group:
+        long = f"SELECT title FROM books WHERE year IN ({', '.join(['1'] * 10_000)})"
+        explained = group.create_task(client.call("POST", "/v1/explain", {"sql": long}))
+        slowest = await slowest_health(client, explained)
+        assert slowest < 0.3
+
+
+@pytest.mark.xfail(strict=True, reason="desk.py: what is planned on the event loop may take seconds")
+async def test_others_are_answered_while_a_statement_is_planned(sites: Web) -> None:
+    async with asked(sites) as client, asyncio.TaskGroup() as group:
+        planned = group.create_task(client.ask(f"SELECT title{'[1]' * 1_200} FROM books"))
+        slowest = await slowest_health(client, planned)
+        assert slowest < 0.5
+
+
+async def slowest_health(client: Client, during: asyncio.Task[Any]) -> float:
+    """Seconds that the longest answer of `/healthz` took."""
+    slowest = 0.0
+    while not during.done():
+        began = time.monotonic()
+        assert (await client.call("GET", "/healthz")).status == 200
+        slowest = max(slowest, time.monotonic() - began)
+        await asyncio.sleep(0.02)
+    return slowest
+
+
+# Queries
+
+
+async def test_so_many_queries_at_once_and_there_is_room_when_one_has_ended(sites: Web) -> None:
+    with book_trade(30) as web:
+        web.behave("books", Behaviour(latency=Fixed(20.0)))
+        async with asked(web, queries=2) as client:
+            ids = [(await client.ask(BOOKS)).json["id"] for _ in range(2)]
+            reply = await client.ask(BOOKS)
+            told = problem(reply, 429, "too-many-queries")
+            assert "2" in told["hint"]
+            assert int(reply.headers["retry-after"]) >= 1
+            await client.call("DELETE", f"/v1/queries/{ids[0]}")
+            assert (await client.ask(BOOKS)).status == 201
+
+
+async def test_a_budget_of_rows_is_met_to_the_row(sites: Web) -> None:
+    async with asked(sites) as client:
+        records = await client.records(BOOKS, budget={"rows": 7})
+        assert len(rows_of(records)) == 7
+        assert end_of(records)["status"] == "partial"
+        assert "budget.rows" in end_of(records)["report"]["stopped"]
+
+
+async def test_a_budget_of_calls_is_kept(sites: Web) -> None:
+    with book_trade(30) as web:
+        async with asked(web) as client:
+            records = await client.records(OFFERS, budget={"calls": 2})
+            assert web.requests <= 2
+            assert end_of(records)["status"] == "partial"
+
+
+async def test_a_budget_of_bytes_is_kept(sites: Web) -> None:
+    with book_trade(300) as web:
+        async with asked(web) as client:
+            records = await client.records(OFFERS, budget={"bytes": 1_000})
+            assert end_of(records)["status"] == "partial"
+            assert web.requests < 15
+
+
+async def test_a_budget_of_seconds_is_kept_and_the_servers_own_is_never_exceeded() -> None:
+    with book_trade(30) as web:
+        web.behave("offers_north", Behaviour(latency=Fixed(20.0)))
+        web.behave("offers_south", Behaviour(latency=Fixed(20.0)))
+        async with asked(web, seconds=1.0) as client:
+            for said in ({}, {"budget": {"seconds": 0.5}}, {"budget": {"seconds": 1e6}}):
+                began = time.monotonic()
+                records = await client.records(OFFERS, **said)
+                assert time.monotonic() - began < PATIENCE
+                assert end_of(records)["status"] == "partial"
+                assert "seconds" in end_of(records)["report"]["stopped"]
+
+
+@pytest.mark.parametrize("name", ["calls", "rows", "bytes", "seconds"])
+async def test_a_budget_larger_than_anything_is_none(
+    sites: Web, request: pytest.FixtureRequest, name: str
+) -> None:
+    if name == "rows":
+        reason = "run.py: a budget of 2^63 rows is more than a batch can be cut to"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    async with asked(sites) as client:
+        records = await client.records(BOOKS, budget={name: 2**63 if name != "seconds" else 1e9})
+        assert end_of(records)["status"] == "complete"
+
+
+@pytest.mark.xfail(strict=True, reason="run.py: a query that nobody reads waits for a reader beyond its time")
+async def test_a_query_that_nobody_reads_ends_in_its_time(sites: Web) -> None:
+    async with asked(sites, seconds=1.0) as client:
+        made = await client.ask(MANY, on_disconnect="cancel")
+        assert made.status == 201
+        deadline = time.monotonic() + PATIENCE
+        while await running(client) and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+        assert not await running(client)
+
+
+# Results
+
+
+async def test_results_that_are_too_large_end_with_what_was_found(sites: Web) -> None:
+    async with asked(sites, result_bytes=1_000_000) as client:
+        made = await client.ask(MANY)
+        status = await client.ended(made.json["id"])
+        assert status["status"] == "partial"
+        assert "1,000,000 bytes" in status["report"]["stopped"]
+        assert status["rows"] > 0
+        assert len(rows_of(await client.records(MANY))) == 300 * 300  # whoever reads as they come has all
+
+
+async def test_results_are_kept_for_a_while_and_then_gone(
+    sites: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_SWEEP", 0.05)
+    async with asked(sites, kept_seconds=0.3) as client:
+        made = await client.ask(BOOKS)
+        assert (await client.ended(made.json["id"]))["results"] == "kept"
+        where = made.json["links"]
+        await gone(client, where["self"])
+        for method, path in (("GET", "results"), ("GET", "explain"), ("POST", "retry")):
+            problem(await client.call(method, where[path]), 410, "gone")
+        status = (await client.call("GET", where["self"])).json
+        assert (status["status"], status["rows"]) == ("complete", 300)
+
+
+async def test_the_oldest_results_go_first_where_there_is_no_room(
+    sites: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desk, "_SWEEP", 0.05)
+    async with asked(sites, kept_bytes=30_000) as client:
+        where = []
+        for _ in range(4):
+            made = await client.ask(BOOKS)
+            await client.ended(made.json["id"])
+            where.append(made.json["links"]["self"])
+        await gone(client, where[0])
+        assert (await client.call("GET", where[-1])).json["results"] == "kept"
+
+
+async def gone(client: Client, where: str) -> None:
+    """When the results of a query are not kept any more."""
+    deadline = time.monotonic() + PATIENCE
+    while (await client.call("GET", where)).json["results"] == "kept":
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("format_", ["ndjson", "sse", "arrow", "csv", "json", "parquet"])
+async def test_a_place_within_an_entry_that_has_fewer_rows(
+    sites: Web, request: pytest.FixtureRequest, format_: str
+) -> None:
+    if format_ not in ("json",):
+        reason = "stream.py: less than no rows are counted as sent, and the response breaks off"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    async with asked(sites) as client:
+        made = await client.ask(BOOKS)
+        await client.ended(made.json["id"])
+        results = made.json["links"]["results"]
+        assert (await client.call("GET", f"{results}?format={format_}&after=0.999999999")).status < 500

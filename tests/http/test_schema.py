@@ -1,0 +1,328 @@
+"""The server does what its OpenAPI document says, whatever is sent to it: thousands of requests that Schemathesis makes
+of the document, with statements, names and ids put in that mean something.
+
+`MEDIATOR_SCHEMA_EXAMPLES` is how many of each operation are made; the rest of the file is what they have found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode, Response
+from schemathesis.schemas import APIOperation, BaseSchema
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.http.app import application
+from api.http.limits import Limits
+from fixtures import book_trade
+from fixtures.behaviour import Behaviour, Fixed
+from tests.http.asking import Client
+from tests.http.serving import Served, serving
+
+EXAMPLES = int(os.environ.get("MEDIATOR_SCHEMA_EXAMPLES", "60"))
+SLOW = "SELECT name, born FROM authors WHERE id IN (1001, 1002)"  # it runs as long as the server lets it
+FAILS = "SELECT CAST(title AS INTEGER) FROM books"
+STATEMENTS = [
+    "SELECT isbn, title, year FROM books",
+    "SELECT * FROM books WHERE year > 1990 ORDER BY title LIMIT 5",
+    "SELECT publisher, count(*) AS n, avg(year) FROM books GROUP BY publisher",
+    "SELECT b.title, o.price FROM books b JOIN offers o ON o.isbn = b.isbn WHERE b.year > 2015",
+    "SELECT title, [year, NULL] AS l, {'a': title} AS s, year / 0 AS q FROM books LIMIT 3",
+    "SELECT title FROM books WHERE year > $year",
+    "SELECT title FROM books WHERE year > ? AND title <> ?",
+    FAILS,
+    "SELECT * FROM prizes UNION ALL SELECT title, year, isbn FROM books",
+    "SELECT * FROM reviews",
+    "SELECT nothing FROM books",
+    "SELEC title FROM books",
+    SLOW,
+]
+ASKED = {("POST", "/v1/queries"), ("PUT", "/v1/saved/{name}"), ("POST", "/v1/explain")}
+OPTIONS: dict[str, st.SearchStrategy[Any]] = {
+    "parameters": st.sampled_from([{"year": 2000}, [2000, "x"], {"year": None}, {}, []]),
+    "goal": st.sampled_from(["all_rows", "first_rows", "fewest_calls"]),
+    "policy": st.sampled_from(["foresight", "lottery", "nobody"]),
+    "prefer": st.sampled_from([{"year > 2000": 2.0}, {"b.year > 2000": 1}, {"price <": 1}]),
+    "pause": st.sampled_from([["catalogue"], ["prices_north", "readers"], ["nobody"]]),
+    "boost": st.sampled_from([{"prices_south": 3.0}, {"nobody": 2}]),
+    "budget": st.fixed_dictionaries(
+        {},
+        optional={
+            "calls": st.integers(0, 10**6),
+            "rows": st.integers(1, 10**6),
+            "bytes": st.integers(0, 10**9),
+            "seconds": st.floats(0.01, 1e6),
+        },
+    ),
+    "max_age": st.floats(0, 1e6),
+    "partials": st.booleans(),
+    "on_disconnect": st.sampled_from(["cancel", "keep"]),
+}
+STEERING: dict[str, st.SearchStrategy[Any]] = {
+    "prefer": st.sampled_from([{"born > 1950": 2.0}, {}, {"nothing = 1": 1.0}, {"SELECT": 1.0}]),
+    "pause": st.sampled_from([["who_is_who"], ["nobody"], []]),
+    "resume": st.sampled_from([["who_is_who"], ["nobody"]]),
+    "boost": st.sampled_from([{"who_is_who": 2.0}, {"nobody": 1.0}]),
+    "stop": st.just("enough"),
+}
+ACCEPTED = [
+    "*/*", "application/json", "application/x-ndjson", "text/event-stream", "text/csv", "image/png",
+    "application/vnd.apache.arrow.stream", "application/vnd.apache.parquet", "text/csv;q=0.5, application/json",
+]  # fmt: skip
+CONFORMS = [status_code_conformance, content_type_conformance, response_schema_conformance]
+FORMATS = ["ndjson", "sse", "arrow", "csv", "parquet", "json"]
+PLACES = ["0", "0.5", "99", "-1", "x", ""]  # not behind the end: see below
+
+DOCUMENT: dict[str, Any] = application(lambda: None).openapi()  # type: ignore[arg-type, return-value]
+OPERATIONS = [(m.upper(), path) for path, methods in DOCUMENT["paths"].items() for m in methods]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    with book_trade(40) as web:
+        web.behave("authors", Behaviour(latency=Fixed(60.0)))
+        with serving(web.catalog, limits=Limits(seconds=1.0, queries=100_000)) as found:
+            yield found
+
+
+@pytest.fixture(scope="module")
+def schema(served: Served) -> BaseSchema:
+    return schemathesis.openapi.from_url(f"{served.url}/openapi.json")
+
+
+@pytest.fixture
+async def client(served: Served) -> AsyncIterator[Client]:
+    async with Client(served) as client:
+        yield client
+
+
+def asked() -> st.SearchStrategy[dict[str, Any]]:
+    """A query that may well be run."""
+    return st.fixed_dictionaries({"sql": st.sampled_from(STATEMENTS)}, optional=OPTIONS)
+
+
+class Queries:
+    """Some that are there, to be named: one is complete, one has failed, one runs."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._ids: dict[str, str] = {}
+
+    def one(self, statement: str) -> str:
+        """Its id; it is begun anew where it was deleted, or runs no more though it should."""
+        run = self._served.desk.runs.get(self._ids.get(statement, ""))
+        if run is None or (statement == SLOW and run.over.is_set()):
+            body = json.dumps({"sql": statement, "on_disconnect": "keep"}).encode()
+            asked = Request(f"{self._served.url}/v1/queries", body, {"Content-Type": "application/json"})
+            with urlopen(asked) as response:
+                self._ids[statement] = json.load(response)["id"]
+        return self._ids[statement]
+
+
+def likely(draw: Any, case: Case, queries: Queries) -> None:
+    """Puts in what means something, here and there."""
+    where = case.operation.method.upper(), case.operation.path
+    if "id" in case.path_parameters and draw(st.integers(0, 9)):
+        case.path_parameters["id"] = queries.one(draw(st.sampled_from([STATEMENTS[0], FAILS, SLOW])))
+    if "name" in case.path_parameters and draw(st.integers(0, 4)):
+        case.path_parameters["name"] = draw(
+            st.sampled_from(["one", "books", "catalogue", "a.b-c_d", "nobody"])
+        )
+    if where in ASKED and draw(st.integers(0, 4)):
+        case.body, case.media_type = draw(asked()), "application/json"
+    elif where == ("POST", "/v1/saved/{name}/queries") and draw(st.integers(0, 2)):
+        case.body, case.media_type = draw(st.fixed_dictionaries({}, optional=OPTIONS)), "application/json"
+    elif where == ("PATCH", "/v1/queries/{id}") and draw(st.integers(0, 2)):
+        case.body, case.media_type = draw(st.fixed_dictionaries({}, optional=STEERING)), "application/json"
+    if where == ("GET", "/v1/queries/{id}/results"):
+        query = {
+            "format": st.sampled_from(FORMATS),
+            "after": st.sampled_from(PLACES),
+            "limit": st.integers(1, 50),
+        }
+        case.query.update(draw(st.fixed_dictionaries({"wait": st.floats(0, 0.2)}, optional=query)))
+        if draw(st.booleans()):
+            case.headers["Last-Event-ID"] = draw(st.sampled_from(PLACES[:-1]))
+    if draw(st.booleans()):
+        case.headers["Accept"] = draw(st.sampled_from(ACCEPTED))
+
+
+def check(case: Case, response: Response) -> None:
+    """What is promised of every response."""
+    said = f"{case.as_curl_command()}\n{response.status_code} {response.content[:500]!r}"
+    kind = response.headers.get("content-type", [""])[0].partition(";")[0]
+    assert response.status_code < 500, said
+    if response.status_code >= 400:
+        assert kind == "application/problem+json", said
+        told = response.json()
+        assert told["status"] == response.status_code, said
+        assert told["type"].startswith("https://mediator.invalid/problems/"), said
+        assert told["title"], said
+        assert told["detail"], said
+    elif kind == "application/json":
+        json.loads(response.content)
+        case.validate_response(response, checks=CONFORMS)
+    if kind == "application/x-ndjson":
+        records = [json.loads(line) for line in response.content.splitlines()]
+        assert (records[0]["type"], records[-1]["type"]) == ("start", "end"), said
+        assert "problems/internal" not in json.dumps(records[-1]), said
+
+
+def may_break_off(case: Case) -> bool:
+    """Whether rows alone are asked for."""
+    wanted = str(case.query.get("format") or case.headers.get("Accept"))
+    return any(kind in wanted for kind in ("csv", "arrow", "parquet"))
+
+
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_operation_does_what_the_document_says(
+    served: Served, schema: BaseSchema, method: str, path: str
+) -> None:
+    operation: APIOperation = schema[path][method]
+    queries = Queries(served)
+    seen: Counter[int] = Counter()
+
+    def strategy(mode: GenerationMode) -> st.SearchStrategy[Case]:
+        return operation.as_strategy(generation_mode=mode)
+
+    cases = strategy(GenerationMode.POSITIVE)
+    if operation.body or operation.query:
+        cases |= strategy(GenerationMode.NEGATIVE)
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(cases, st.data())
+    def conforms(case: Case, data: st.DataObject) -> None:
+        likely(data.draw, case, queries)
+        try:
+            response = case.call(base_url=served.url, timeout=5)
+        except OSError as error:
+            if "prematurely" in str(error) and may_break_off(case):
+                return  # as is right for what has no place for an error
+            raise
+        seen[response.status_code] += 1
+        check(case, response)
+
+    conforms()
+    print(f"{method} {path}: {dict(sorted(seen.items()))}")
+
+
+# What the document says
+
+
+@pytest.mark.xfail(strict=True, reason="queries.py: the document has application/json alone")
+def test_the_document_has_all_formats_of_results() -> None:
+    ways = [
+        DOCUMENT["paths"]["/v1/queries/{id}/results"]["get"]["responses"]["200"],
+        DOCUMENT["paths"]["/v1/queries"]["post"]["responses"].get("200", {}),
+    ]
+    streams = {"application/x-ndjson", "text/event-stream", "application/vnd.apache.arrow.stream", "text/csv"}
+    for way in ways:
+        assert streams <= set(way.get("content", {}))
+
+
+@pytest.mark.xfail(strict=True, reason="queries.py, saved.py, health.py: statuses and types are left out")
+def test_the_document_has_what_is_answered() -> None:
+    paths = DOCUMENT["paths"]
+    assert "204" in paths["/v1/queries/{id}"]["delete"]["responses"]
+    assert "204" in paths["/v1/saved/{name}"]["delete"]["responses"]
+    assert "text/plain" in paths["/metrics"]["get"]["responses"]["200"]["content"]
+    assert "text/plain" in paths["/v1/queries"]["post"]["requestBody"]["content"]
+
+
+# Values that are hard to write
+
+
+@pytest.mark.xfail(
+    strict=True, reason="cells.py: JSON of a larger number is refused, and so is every list with it"
+)
+async def test_numbers_of_more_than_64_bits_are_told_as_they_were_sent(client: Client) -> None:
+    made = await client.ask("SELECT title FROM books WHERE year < $y", parameters={"y": 10**30})
+    assert made.status == 201, made.body
+    assert made.json["request"]["parameters"] == {"y": 10**30}
+    assert (await client.call("GET", "/v1/queries")).status == 200
+
+
+TEXTS = ("ndjson", "sse", "csv", "json")
+UNWRITTEN = {
+    "DATE 'infinity'": ("ndjson", "sse", "json"),
+    "DATE '20000-01-01'": ("ndjson", "sse", "json"),
+    "TIMESTAMP '0044-03-15 (BC) 00:00:00'": TEXTS,
+    "TIMESTAMPTZ '-infinity'": TEXTS,
+    "[DATE 'infinity']": TEXTS,
+    "{'at': TIMESTAMP 'infinity'}": TEXTS,
+    "INTERVAL 1 MONTH": ("parquet",),
+    "union_value(a := 1)": ("arrow", "parquet"),
+}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("value", UNWRITTEN)
+async def test_values_that_python_does_not_have(
+    client: Client, request: pytest.FixtureRequest, value: str, format_: str
+) -> None:
+    if format_ in UNWRITTEN[value]:
+        reason = "encoding.py, cells.py: such a value breaks the response off, or is a 500"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    made = await client.ask(f"SELECT {value} AS v FROM books LIMIT 2")
+    if made.status == 400:
+        return  # to say so is all right
+    assert (await ended(client, made.json["id"]))["status"] == "complete"
+    reply = await client.call("GET", f"{made.json['links']['results']}?format={format_}")
+    assert reply.status < 500
+
+
+@pytest.mark.parametrize("depth", [30, 150])
+async def test_types_that_lie_deep(client: Client, request: pytest.FixtureRequest, depth: int) -> None:
+    if depth > 60:
+        reason = "duck.py: Arrow goes 64 types deep, and says so in an error that nobody expects"
+        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+    deep = f"{'STRUCT(a ' * depth}INT{')' * depth}"
+    assert (await client.ask(f"SELECT CAST(NULL AS {deep}) AS v FROM books")).status < 500
+
+
+@pytest.mark.xfail(
+    strict=True, reason="preferences.py: RecursionError is told as Unsupported by `understand` alone"
+)
+async def test_preferences_that_lie_deep(client: Client) -> None:
+    deep = f"title{'[1]' * 600} = 'a'"
+    assert (await client.ask("SELECT title FROM books", prefer={deep: 1})).status < 500
+
+
+@pytest.mark.xfail(strict=True, reason="stream.py, queries.py: who has had the end waits for more of it")
+@pytest.mark.parametrize("format_", ["ndjson", "sse", "csv", "arrow", "json"])
+async def test_whoever_comes_back_after_the_end_is_not_kept_waiting(client: Client, format_: str) -> None:
+    made = await client.ask("SELECT title FROM books")
+    results = made.json["links"]["results"]
+    last = (await client.call("GET", results)).lines[-1]["id"]
+    async with asyncio.timeout(2.0):
+        reply = await client.call("GET", f"{results}?format={format_}&after={last}&wait=0.1")
+    assert reply.status < 500
+    if format_ == "json":
+        assert "next" not in reply.json
+
+
+async def ended(client: Client, id_: str) -> dict[str, Any]:
+    """The status of a query once it has ended, without a look at its rows."""
+    while True:
+        status = (await client.call("GET", f"/v1/queries/{id_}")).json
+        if status["status"] != "running":
+            return dict(status)
+        await asyncio.sleep(0.02)
