@@ -15,6 +15,8 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mediator.query import duck
+
 # Control characters, and those that turn the direction of writing: they could rewrite what a terminal shows.
 _UNRULY = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 NULL = "NULL"
@@ -63,9 +65,13 @@ def json_of(value: object) -> bytes:
 
 
 def values(column: pa.Array) -> list[Any]:
-    """Python values. Times finer than a microsecond, which Python has not, are cut to it."""
+    """Python values. Times finer than a microsecond, which Python has not, are cut to it; columns with a value that it
+    has not at all, such as the year 10000 or a date without end, are spelt as DuckDB does."""
     coarse = _coarse(column.type)
-    return (column if coarse == column.type else pc.cast(column, coarse, safe=False)).to_pylist()  # type: ignore[no-any-return]
+    try:
+        return (column if coarse == column.type else pc.cast(column, coarse, safe=False)).to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError, pa.ArrowException):
+        return _spelt(column)
 
 
 def json_values(column: pa.Array) -> list[Any]:
@@ -84,6 +90,11 @@ def texts(column: pa.Array) -> pa.Array:
     if pa.types.is_integer(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind):
         return pc.cast(column, pa.string())
     return pa.array([None if v is None else text_of(v) for v in values(column)], pa.string())
+
+
+def _spelt(column: pa.Array) -> list[Any]:
+    spelt = duck.run("SELECT CAST(v AS VARCHAR) AS v FROM t", {"t": pa.table({"v": column})})
+    return spelt["v"].to_pylist()  # type: ignore[no-any-return]
 
 
 def _number(value: float) -> str:

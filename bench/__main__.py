@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import fetch, local, paper, q1, q4, stall
+from bench import api, fetch, local, paper, q1, q4, stall
 from bench.result import Result, machine, table
 
 PLOTS = Path(__file__).parent / "plots"
@@ -33,6 +33,7 @@ class Bench(Protocol):
 
 
 BENCHES: dict[str, Bench] = {
+    "api": api,
     "fetch": fetch,
     "local": local,
     "paper": paper,

@@ -160,14 +160,17 @@ class Mediator:
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
         """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""
-        query = understand(sql, self.catalog, parameters)
-        verdicts = verdicts_of(query, self.catalog)
+        query, verdicts = await asyncio.to_thread(self._planned, sql, parameters)
         settings = replace(self.settings, **said)
         allowed = allowed_by(settings, self.catalog, self._access.left_today())
         house = self._opened()
         async with self._turns:
             known = known_of(house, relations_of(query), settings.max_age)
         return await asyncio.to_thread(estimate, query, verdicts, self.catalog.sources, known, allowed)
+
+    def _planned(self, sql: str, parameters: Parameters) -> tuple[Query, dict[str, Verdict]]:
+        query = understand(sql, self.catalog, parameters)
+        return query, verdicts_of(query, self.catalog)
 
     async def kept(self) -> None:
         """Wait until all that has come so far is in the store, and would outlive a power cut."""

@@ -28,6 +28,7 @@ from mediator.live import Live, sources_of
 from mediator.output.records import Partial, Record, Records, Rows
 from mediator.output.report import Paused, Report
 from mediator.output.work import Work
+from mediator.query.patience import Interrupted, Patience
 from mediator.stages import Stages
 from mediator.steering import CannotSteer, Steering, Wheel
 from mediator.tracing.trace import Trace
@@ -39,8 +40,9 @@ T = TypeVar("T")
 _LIGHT = 2_048
 _LIGHT_HOPS = 8
 _HEAVY_HOPS = 16
+_LAST_WORDS = 0.8  # seconds that a query which is to stop may take to say what it has found
 # Rows that may wait for their reader.
-_BUFFERED = 200_000
+_BUFFERED = 16_384
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
 
@@ -90,6 +92,8 @@ class Answers:
         self._apart = False  # a thread is taking this query's turn
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
+        self._hurrying: asyncio.TimerHandle | None = None
+        self._patience = Patience()
         self._watched = False  # somebody wanted the report meanwhile
         self._last_report = Report()
         self._watched_live = False  # or a look at how it goes
@@ -142,6 +146,7 @@ class Answers:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._patience.lose()
         self._pump.cancel()
         try:
             # The block's own error goes on as it is; the group only waits for the task.
@@ -216,6 +221,14 @@ class Answers:
         """End the query soon: what was found so far is answered, and the report is partial and says why."""
         self._why_stop = self._why_stop or why or "stopped"
         self._stirred.set()
+        if self._loop is not None and not self._over.is_set():
+            with suppress(RuntimeError):  # the loop was closed meanwhile: the query has ended
+                self._loop.call_soon_threadsafe(self._hurry)
+
+    def _hurry(self) -> None:
+        """What SQL still makes of what was found has so much time, and no more."""
+        if self._loop is not None and self._hurrying is None and not self._over.is_set():
+            self._hurrying = self._loop.call_later(_LAST_WORDS, self._patience.lose)
 
     async def stopped(self, why: str) -> None:
         """`stop`, and wait until no more turns are taken for this query."""
@@ -236,6 +249,7 @@ class Answers:
     async def _start(self) -> None:
         self._visit = self._access.visit(self._deliver, self._ceilings, self._ceilings_at)
         self._loop = asyncio.get_running_loop()
+        self._patience = Patience(self._turns.aside(self._loop))
         self._visit.hedge(self._hedging)
         if self._wheel is not None:
             self._visit.steer(self._wheel.steering.paused, self._wheel.steering.boost)
@@ -315,7 +329,8 @@ class Answers:
                     await asyncio.sleep(0)
                 self._stirred.clear()
                 if not self._full and not self._why_stop:
-                    await self._take(stages, self._turn)
+                    with suppress(Interrupted):  # it was to stop in the middle of a statement
+                        await self._take(stages, self._turn)
             if not stages.finished:
                 self._held = self._paused()
                 await self._take(stages, lambda s: s.stop(self._why_stop))
@@ -330,7 +345,7 @@ class Answers:
         if self._trace is not None and self._trace.behind:
             await asyncio.to_thread(self._trace.caught_up)
         async with self._turns:
-            if stages.load <= _LIGHT:
+            if stages.load <= _LIGHT and not stages.computes:
                 work = turn(stages)
             else:
                 work = await self._in_thread(partial(turn, stages))
@@ -342,7 +357,7 @@ class Answers:
     @staticmethod
     def _turn(stages: Stages) -> Work:
         if stages.load > _LIGHT:
-            return stages.turn(_HEAVY_HOPS)
+            return stages.turn(_HEAVY_HOPS, _BUFFERED)
         work = stages.turn()
         for _ in range(1, _LIGHT_HOPS):
             if stages.idle or stages.load > _LIGHT:
@@ -389,9 +404,15 @@ class Answers:
     def _ended(self, pump: asyncio.Task[None]) -> None:
         if pump.cancelled() and self._error is None:
             self._error = MediatorError("The query was left before its end")
+        if self._hurrying is not None:
+            self._hurrying.cancel()
         self._held = self.paused
         self._over.set()
         self._readable.set()
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        with self._patience.at_hand():
+            return work()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run to its end even if the caller is cancelled: what it works on is shared."""
@@ -400,7 +421,7 @@ class Answers:
         if self._watched_live and self._stages is not None:
             self._last_live = self._stages.live()
         self._apart = True
-        done = asyncio.get_running_loop().run_in_executor(None, work)
+        done = self._turns.in_thread(partial(self._patiently, work))
         cancelled: asyncio.CancelledError | None = None
         while not done.done():
             try:

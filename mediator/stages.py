@@ -31,6 +31,7 @@ from mediator.output.work import Work as Work
 from mediator.partials.beside import Beside
 from mediator.partials.running import News, PartialRun, why_none
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
+from mediator.query.patience import Interrupted
 from mediator.query.preferences import Preferences, preferred
 from mediator.reporting import report_of
 
@@ -124,11 +125,11 @@ class Stages:
                     top.came(event.ask, event.landing)
             eddy.admit(event)
 
-    def turn(self, hops: int = 1) -> Work:
-        """Let every eddy that has anything to do move up to `hops` batches."""
+    def turn(self, hops: int = 1, most: float = float("inf")) -> Work:
+        """Let every eddy that has anything to do move up to `hops` batches, and find about `most` answers."""
         for running in self._stages.values():
             if running.eddy is not None and not running.ended:
-                self._obey(running, running.eddy.turn(hops))
+                self._obey(running, running.eddy.turn(hops, most))
         self._end_if_certain()
         self._look_beside()
         return self._drain()
@@ -152,6 +153,13 @@ class Stages:
     def idle(self) -> bool:
         """Whether a turn would do nothing until something is admitted."""
         return all(e.idle for e in self._eddies()) and (self._partials is None or self._partials.idle)
+
+    @property
+    def computes(self) -> bool:
+        """Whether a turn may run SQL, which may take any time however few rows there are."""
+        return any(
+            isinstance(r.stage, SqlStage) and r.stage.sql and not r.ended for r in self._stages.values()
+        )
 
     @property
     def due(self) -> float | None:
@@ -365,7 +373,7 @@ class Stages:
         if running.ended:
             return
         if running.finisher is not None and (self._stopped or not running.unread):
-            for out in running.finisher.end():
+            for out in self._last_of(running.finisher):
                 self._give(running, out)
         running.ended = True
         for ask in running.joined:
@@ -376,6 +384,15 @@ class Stages:
             if not reader.unread:
                 self._end(reader)
         self._halt_unread()
+
+    def _last_of(self, finisher: Finisher) -> list[pa.RecordBatch]:
+        """What a stage still owes; nothing where that would take longer than there is time for."""
+        try:
+            return finisher.end()
+        except Interrupted:
+            if not self._stopped:
+                raise
+            return []
 
     def _halt_unread(self) -> None:
         """Stop stages that nobody reads any more; those that come later in the query are halted first."""

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from mediator.errors import MediatorError
+from mediator.query.patience import Aside
 from mediator.state.memory import SPARE, WAIT
+
+T = TypeVar("T")
+
+_TURNERS = 320  # threads at most: one turns, each other one waits for what was taken aside
+_ASIDES = 64
+_HUMBLE = 10  # by how much nicer than others they are who work aside
 
 
 class Turning(Protocol):
@@ -33,6 +44,8 @@ class Turns:
         self._queries: dict[Turning, None] = {}
         self._closed = False
         self._tidying: asyncio.TimerHandle | None = None
+        self._turners = ThreadPoolExecutor(_TURNERS, "turn")
+        self._asides = ThreadPoolExecutor(_ASIDES, "aside", initializer=_humbly)
 
     def join(self, query: Turning) -> None:
         """Another query will turn, until it leaves."""
@@ -51,6 +64,8 @@ class Turns:
             await query.stopped(why)
         if self._tidying is not None:
             self._tidying.cancel()
+        self._turners.shutdown(wait=False)
+        self._asides.shutdown(wait=False)
         SPARE.release(wait=0.0)
 
     async def __aenter__(self) -> None:
@@ -63,6 +78,30 @@ class Turns:
             self.catch_up()
         finally:
             self._lock.release()
+
+    def in_thread(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """A long turn, in a thread of its own."""
+        return asyncio.get_running_loop().run_in_executor(self._turners, work)
+
+    def aside(self, loop: asyncio.AbstractEventLoop) -> Aside:
+        """For whoever turns in a thread: have something done that touches nothing that queries share, while others
+        turn. It has less of the processors than they have."""
+
+        def done(work: Callable[[], T]) -> T:
+            asyncio.run_coroutine_threadsafe(self._step_out(), loop).result()
+            try:
+                return self._asides.submit(work).result()
+            finally:
+                asyncio.run_coroutine_threadsafe(self._step_in(), loop).result()
+
+        return done
+
+    async def _step_out(self) -> None:
+        self.catch_up()
+        self._lock.release()
+
+    async def _step_in(self) -> None:
+        await self._lock.acquire()
 
     def between(self, step: Callable[[], object]) -> None:
         """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
@@ -84,3 +123,9 @@ class Turns:
         self._tidying = None
         SPARE.release()
         self._tidy_later()
+
+
+def _humbly() -> None:
+    """This thread leaves the processors to the others; where a system has no such thing, it is one among them."""
+    with suppress(OSError, AttributeError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _HUMBLE)

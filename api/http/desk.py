@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from api.http.history import History
-from api.http.journal import batch_of
+from api.http.journal import Gone, batch_of
 from api.http.keys import Key, Meter
 from api.http.limits import Limits
 from api.http.metrics import Metrics
@@ -37,7 +37,8 @@ class Desk:
     closing: bool = False
 
     def __post_init__(self) -> None:
-        self._planning = asyncio.Semaphore(1)
+        self.planning = asyncio.Semaphore(1)  # of long statements: one at a time
+        self._running = 0
         self._group = asyncio.TaskGroup()
 
     async def __aenter__(self) -> Self:
@@ -63,18 +64,22 @@ class Desk:
 
     async def plan(self, asked: Asked) -> Answers:
         """Parse, bind, and check what is said. Raises a `Problem`."""
+        self.check_length(asked)
+        try:
+            if len(asked.sql) <= _LONG:
+                return self._answers(asked)
+            async with self.planning:
+                return await asyncio.to_thread(self._answers, asked)
+        except MediatorError as error:
+            raise problem_of(error) from None
+
+    def check_length(self, asked: Asked) -> None:
+        """Raises a `Problem` for a statement that is too long to be looked at."""
         if len(asked.sql) > self.limits.statement:
             raise Problem(
                 413, "too-large", f"The statement has {len(asked.sql):,} characters",
                 hint=f"at most {self.limits.statement:,} are taken (--max-statement); long lists go into parameters",
             )  # fmt: skip
-        try:
-            if len(asked.sql) <= _LONG:
-                return self._answers(asked)
-            async with self._planning:
-                return await asyncio.to_thread(self._answers, asked)
-        except MediatorError as error:
-            raise problem_of(error) from None
 
     async def start(self, asked: Asked, key: Key, *, streams: bool) -> Run:
         """A query that runs from now on. Raises a `Problem` where it may not."""
@@ -103,7 +108,10 @@ class Desk:
         if run.journal.first > 1:
             raise _gone("What the query has given is not kept, so what is new could not be told")
         for number in range(1, run.journal.last + 1):
-            entry = run.journal.entry(number)
+            try:
+                entry = run.journal.entry(number)
+            except Gone:  # swept, or forgotten, meanwhile
+                raise _gone("The results of the query are not kept any more") from None
             if entry is not None and entry.kind == "rows":
                 given.given(batch_of(entry, run.schema))
                 await asyncio.sleep(0)
@@ -139,7 +147,7 @@ class Desk:
                 503, "shutting-down", "The server is shutting down", headers={"Retry-After": "5"},
                 hint="ask again in a moment",
             )  # fmt: skip
-        running = sum(not run.over.is_set() for run in self.runs.values())
+        running = self._running
         if running >= self.limits.queries:
             raise Problem(
                 429, "too-many-queries", f"{running:,} queries are running",
@@ -168,6 +176,7 @@ class Desk:
                 keep=keep,
                 most_bytes=self.limits.result_bytes,
                 most_rows=asked.budget.rows if asked.budget else None,
+                most_seconds=(asked.budget.seconds if asked.budget else None) or self.limits.seconds,
                 given=given,
                 retry_of=retry_of,
             )
@@ -177,6 +186,7 @@ class Desk:
             self.meter.release(key)
             raise
         self.runs[run.id] = run
+        self._running += 1
         self._group.create_task(self._conducted(run, key))
         return run
 
@@ -185,6 +195,7 @@ class Desk:
         try:
             await run.conduct()
         finally:
+            self._running -= 1
             self.meter.release(key)
             self.metrics.queries_ended.add(status=run.status)
             if run.first_row is not None:

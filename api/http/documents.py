@@ -16,7 +16,7 @@ def links(id_: str) -> dict[str, str]:
 
 def document(run: Run) -> dict[str, Any]:
     """Of one that runs, or whose results are kept."""
-    steering = run.answers.steering
+    steering = run.steering
     return {
         "id": run.id,
         "status": run.status,
@@ -32,7 +32,7 @@ def document(run: Run) -> dict[str, Any]:
             "pause": sorted(steering.paused),
             "boost": dict(steering.boost),
         },
-        "warnings": list(run.answers.warnings),
+        "warnings": list(run.warnings),
         "report": run.report.as_dict() | ({} if run.over.is_set() else {"complete": None}),
         "results": "kept",
         **({"retry_of": run.retry_of} if run.retry_of else {}),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 import pyarrow as pa
@@ -221,11 +222,23 @@ def encoder(format_: str, schema: pa.Schema, shape: Shape) -> Encoder:
 def rows_of(batch: pa.RecordBatch, shape: Shape) -> list[Any]:
     """Rows as JSON has them."""
     columns = [json_values(column) for column in batch.columns]
+    if not columns:
+        return [{} if shape == "objects" else [] for _ in range(batch.num_rows)]
     rows = zip(*columns, strict=True)
     if shape == "arrays":
-        return [list(row) for row in rows]
-    names = batch.schema.names
-    return [dict(zip(names, row, strict=True)) for row in rows]
+        return list(rows)
+    return _objects(tuple(batch.schema.names))(rows)
+
+
+@lru_cache(maxsize=256)
+def _objects(names: tuple[str, ...]) -> Callable[[Iterable[tuple[Any, ...]]], list[dict[str, Any]]]:
+    """Makes an object of each row. Written out for the names: more than twice as fast as pairing them anew for each."""
+    values = [f"v{n}" for n in range(len(names))]
+    items = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values, strict=True))
+    made: Callable[[Iterable[tuple[Any, ...]]], list[dict[str, Any]]] = eval(
+        f"lambda rows: [{{{items}}} for {', '.join(values)}, in rows]", {}
+    )
+    return made
 
 
 def columns_of(schema: pa.Schema) -> list[dict[str, str]]:

@@ -23,9 +23,11 @@ from mediator.query.understand import understand
 
 async def explained(desk: Desk, asked: Asked) -> dict[str, Any]:
     """Asks no source. Raises a `Problem` with the advice where the query cannot be answered."""
+    desk.check_length(asked)
     try:
-        stages = await asyncio.to_thread(_stages, asked, desk.mediator.catalog)
-        estimate = await desk.mediator.estimate(asked.sql, asked.values, **settings_of(asked))
+        async with desk.planning:
+            stages = await asyncio.to_thread(_stages, asked, desk.mediator.catalog)
+            estimate = await desk.mediator.estimate(asked.sql, asked.values, **settings_of(asked))
     except MediatorError as error:
         raise problem_of(error) from None
     return {"answerable": True, **stages, "estimate": {**estimate.to_dict(), "line": estimate.line()}}
@@ -33,7 +35,7 @@ async def explained(desk: Desk, asked: Asked) -> dict[str, Any]:
 
 def live(run: Run) -> dict[str, Any]:
     """How its rows are routed as things stand, what waits and for whom."""
-    return run.answers.live().to_dict()
+    return run.live.to_dict()
 
 
 def _stages(asked: Asked, catalog: Catalog) -> dict[str, Any]:

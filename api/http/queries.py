@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Header, Query, Request, Response
@@ -20,7 +20,7 @@ from api.http.places import Place
 from api.http.problems import Problem, problem_of
 from api.http.replies import reply
 from api.http.requests import Asked, Steer
-from api.http.run import Run
+from api.http.run import Run, Status
 from api.http.stream import Streamed
 from mediator.errors import MediatorError
 
@@ -112,7 +112,7 @@ def begun(request: Request, run: Run, chosen: Format | None, shape: Shape) -> Re
 @router.get("", summary="Your queries, the latest first")
 async def history(
     request: Request,
-    status: str | None = None,
+    status: Status | None = None,
     after: Annotated[str | None, Query(max_length=200)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> Response:
@@ -170,6 +170,8 @@ async def results(
         )  # fmt: skip
     if place.entry > run.journal.last or place.entry < run.journal.first - 1:
         raise _not_kept()
+    if chosen == "sse" and run.over.is_set() and place.entry == run.journal.last:
+        return Response(status_code=204)  # by which an EventSource knows that it need not come back
     name = {"Content-Disposition": f'attachment; filename="{run.id}.parquet"'} if chosen == "parquet" else {}
     return _streamed(request, run, chosen, place, shape, name)
 
@@ -193,7 +195,7 @@ async def steer(request: Request, id: Id, change: Annotated[Steer, Body()]) -> R
             409, "not-yet", "The query has ended: there is nothing left to steer", hint="ask it anew"
         )
     try:
-        run.answers.steer(prefer=change.prefer, pause=change.pause, resume=change.resume, boost=change.boost)
+        run.steer(change)
     except MediatorError as error:
         raise problem_of(error) from None
     if change.stop == "enough":
@@ -233,8 +235,11 @@ async def _page(run: Run, place: Place, limit: int, wait: float, shape: Shape) -
     """Rows after a place, as soon as there are any."""
     journal = run.journal
     rows: list[Any] = []
-    at, skip, end = place.entry, place.rows, None
+    at, skip = place.entry, place.rows
+    end: Mapping[str, Any] | None = None
     deadline = asyncio.get_running_loop().time() + wait
+    if run.over.is_set() and at >= journal.last:  # there is nothing after the end
+        end = run.end_record()
     with run.read():
         while len(rows) < limit and end is None:
             news = journal.stirred()
@@ -278,7 +283,7 @@ def _streamed(
 ) -> Response:
     desk = desk_of(request)
     return Streamed(
-        run, encoder(chosen, run.schema, shape), place, run.answers.warnings,
+        run, encoder(chosen, run.schema, shape), place, run.warnings,
         stalled=desk.limits.stalled, metrics=desk.metrics, headers=headers,
     )  # fmt: skip
 

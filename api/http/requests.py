@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from mediator.assembly import POLICIES
 
+_MOST = 1 << 53  # the largest whole number that every client's JSON has
+_Condition = Annotated[str, Field(min_length=1, max_length=2_000)]
 _Weight = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
@@ -22,10 +25,10 @@ class _Said(BaseModel):
 class Budget(_Said):
     """What one query may spend. What would need more is missing in its answer."""
 
-    calls: Annotated[int, Field(ge=0, description="requests that may be sent")] | None = None
+    calls: Annotated[int, Field(ge=0, le=_MOST, description="requests that may be sent")] | None = None
     seconds: Annotated[float, Field(gt=0, le=1e9, description="that it may take")] | None = None
-    rows: Annotated[int, Field(ge=1, description="of its answer")] | None = None
-    bytes: Annotated[int, Field(ge=0, description="that may be read of the sources")] | None = None
+    rows: Annotated[int, Field(ge=1, le=_MOST, description="of its answer")] | None = None
+    bytes: Annotated[int, Field(ge=0, le=_MOST, description="that may be read of the sources")] | None = None
 
 
 class Options(_Said):
@@ -38,7 +41,7 @@ class Options(_Said):
     )
     goal: Goal | None = Field(None, description="the dial between calls and time")
     policy: str | None = Field(None, description="who decides where rows go next", examples=["foresight"])
-    prefer: dict[str, _Weight] | None = Field(
+    prefer: dict[_Condition, _Weight] | None = Field(
         None,
         description="conditions and weights: rows that meet one come first",
         examples=[{"price < 10": 5.0}],
@@ -63,6 +66,8 @@ class Options(_Said):
                 raise ValueError(
                     "a whole number of more than 64 bits: give it as text, and cast it: $n::hugeint"
                 )
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError("JSON has no such number: give it as text, and cast it: $n::double")
             if isinstance(value, dict | list):
                 raise ValueError("a value is a text, a number, true, false or null")
         return said
@@ -94,7 +99,9 @@ class Asked(Options):
 class Steer(_Said):
     """A change to a query in mid-run."""
 
-    prefer: dict[str, _Weight] | None = Field(None, description="takes the place of all that was preferred")
+    prefer: dict[_Condition, _Weight] | None = Field(
+        None, description="takes the place of all that was preferred"
+    )
     pause: list[_Name] = Field(default_factory=list)
     resume: list[_Name] = Field(default_factory=list)
     boost: dict[_Name, _Weight] = Field(default_factory=dict, description="1 is none")

@@ -12,14 +12,18 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from api.cells import texts
 from api.http.journal import Full, Journal
 from api.http.problems import Problem, problem_of
+from api.http.requests import Steer
 from api.http.subtracting import Subtracting
 from api.wording import many
 from mediator.driver import Answers
 from mediator.errors import MediatorError
+from mediator.live import Live
 from mediator.output.records import Partial, Record, Rows, Withdrawn
 from mediator.output.report import Report
+from mediator.steering import Steering
 
 Status = Literal["running", "complete", "partial", "cancelled", "failed"]
 
@@ -30,6 +34,7 @@ _LOOK = 1.0  # between two looks at a provisional answer: at least this long, an
 _LOOK_SHARE = 20
 _SHOWN = 3  # bindings of a failure that a note spells out
 _NEARLY = 0.8  # of a budget: worth a word
+_PATIENCE = 1.0  # seconds that a reader has beyond those of the query
 CANCELLED = "cancelled"
 LEFT = "the client left"
 
@@ -48,6 +53,7 @@ class Run:
         keep: bool,
         most_bytes: int,
         most_rows: int | None,
+        most_seconds: float,
         given: Subtracting | None = None,
         retry_of: str | None = None,
     ) -> None:
@@ -57,7 +63,10 @@ class Run:
         self.owner = owner
         self.sql = sql
         self.request = request
-        self.answers = answers
+        self.schema = _plain_schema(answers.schema)
+        self.warnings = answers.warnings
+        self._answers: Answers | None = answers  # until it has ended
+        self._report, self._live, self._steering = answers.report, answers.live(), answers.steering
         self.keep = keep
         self.retry_of = retry_of
         self.created = datetime.now(UTC)
@@ -70,10 +79,10 @@ class Run:
         self.first_row: float | None = None
         self.seconds = 0.0
         self.readers = 0  # of all formats
-        self.schema = _plain_schema(answers.schema)
         self.journal = Journal(self.schema, whole=keep, most=most_bytes)
         self.over = asyncio.Event()
         self._most_rows = most_rows
+        self._most_seconds = most_seconds
         self._most_bytes = most_bytes
         self._given = given
         self._why: str | None = None
@@ -85,18 +94,13 @@ class Run:
 
     async def conduct(self) -> None:
         """From start to end. Never raises but when it is cancelled."""
-        loop = asyncio.get_running_loop()
+        loop, answers = asyncio.get_running_loop(), self._answers
+        assert answers is not None, "a run is conducted once"
         self._began = loop.time()
+        # Nobody is waited for any longer than the query may take.
+        patience = loop.call_later(self._most_seconds + _PATIENCE, self.journal.abandon)
         try:
-            async with self.answers, asyncio.TaskGroup() as group:
-                watching = group.create_task(self._watch())
-                try:
-                    async for record in self.answers.records():
-                        if not self._deaf:
-                            await self._take(record)
-                finally:
-                    watching.cancel()
-                await self._note_failures()
+            await self._told(answers)
         except* asyncio.CancelledError:
             self._why = self._why or CANCELLED
             raise
@@ -106,15 +110,30 @@ class Run:
             log.error("query %s failed", self.id, exc_info=_first(errors))
             self._failed(Problem(500, "internal", "The query failed for a reason that is ours, not yours"))
         finally:
+            patience.cancel()
             self.seconds = loop.time() - self._began
+            # All that the engine holds of it is let go; its results stay.
+            self._report, self._live, self._steering = answers.report, answers.live(), answers.steering
+            self._answers = None
             self._end()
+
+    async def _told(self, answers: Answers) -> None:
+        async with answers, asyncio.TaskGroup() as group:
+            watching = group.create_task(self._watch(answers))
+            try:
+                async for record in answers.records():
+                    if not self._deaf:
+                        await self._take(record)
+            finally:
+                watching.cancel()
+            await self._note_failures(answers)
 
     def cancel(self, why: str = CANCELLED) -> None:
         """End it soon, with what was found so far."""
         if not self.over.is_set():
             self._why = self._why or why
             self._deaf = self._deaf or why == LEFT
-            self.answers.stop(why)
+            self._stop_asking(why)
             self.journal.abandon()
 
     @property
@@ -126,8 +145,24 @@ class Run:
 
     @property
     def report(self) -> Report:
-        report = self.answers.report
+        report = self._answers.report if self._answers is not None else self._report
         return replace(report, stopped=self._cut) if self._cut and not report.stopped else report
+
+    @property
+    def live(self) -> Live:
+        """How its rows are routed, as it stands or stood at the end."""
+        return self._answers.live() if self._answers is not None else self._live
+
+    @property
+    def steering(self) -> Steering:
+        return self._answers.steering if self._answers is not None else self._steering
+
+    def steer(self, change: Steer) -> None:
+        """Change the order of things. Raises a `MediatorError` for what cannot be."""
+        if self._answers is not None:
+            self._answers.steer(
+                prefer=change.prefer, pause=change.pause, resume=change.resume, boost=change.boost
+            )
 
     @property
     def cancelled(self) -> bool:
@@ -179,7 +214,7 @@ class Run:
             mine = {str(n - a): list(ids) for n, ids in completes.items() if a <= n < b}
             return {"completes": mine} if mine else {}
 
-        await self.journal.rows_came(batch.slice(0, left), said)
+        await self.journal.rows_came(batch.slice(0, min(left, batch.num_rows)), said)
         if batch.num_rows > left:
             self._stop(f"the answer may have {self._most_rows:,} rows (budget.rows), and has more")
 
@@ -189,45 +224,45 @@ class Run:
         batch = _plain(record.batch, self.schema)
         await self.journal.partial(batch, lambda a, b: {"ids": list(record.ids[a:b]), **said})
 
-    async def _watch(self) -> None:
+    async def _watch(self, answers: Answers) -> None:
         """Look now and then how it goes: for those who read, and for what everybody is to know."""
         loop = asyncio.get_running_loop()
         look_at = _LOOK
         while True:
             await asyncio.sleep(_TICK)
             now = loop.time() - self._began
-            await self._note_failures()
+            await self._note_failures(answers)
             await self._note_budgets(now)
             if not self.readers:
                 continue
-            self.progress = self._progress(now)
+            self.progress = self._progress(now, answers)
             if now >= look_at and not self.journal.rows:
                 began = loop.time()
-                await self._look()
+                await self._look(answers)
                 look_at = now + max(_LOOK, _LOOK_SHARE * (loop.time() - began))
             self.journal.stir()
 
-    async def _look(self) -> None:
+    async def _look(self, answers: Answers) -> None:
         """The answer as it stands, where later rows may still change it."""
         try:
-            found = await self.answers.snapshot()
+            found = await answers.snapshot()
         except MediatorError:
             return  # the answer itself will say so, if it still holds then
         if found is not None and not self.journal.rows:
             self.snapshot = found
             self.snapshots += 1
 
-    def _progress(self, now: float) -> dict[str, Any]:
-        live = self.answers.live()
+    def _progress(self, now: float, answers: Answers) -> dict[str, Any]:
+        live = answers.live()
         return {
             "seconds": round(now, 3),
             "rows": self.journal.rows,
             "sources": [s.to_dict() for s in live.sources],
         }
 
-    async def _note_failures(self) -> None:
+    async def _note_failures(self, answers: Answers) -> None:
         """Each way of asking that failed for a reason that was not told yet."""
-        for relation in self.answers.report.relations:
+        for relation in answers.report.relations:
             for failure in relation.failures:
                 key = relation.relation, failure.method, failure.cause.kind
                 if key in self._noted:
@@ -259,7 +294,11 @@ class Run:
         """Nothing more can be taken: also where the query would have come to its end, the answer is not whole."""
         self._deaf = True
         self._cut = why
-        self.answers.stop(why)
+        self._stop_asking(why)
+
+    def _stop_asking(self, why: str) -> None:
+        if self._answers is not None:
+            self._answers.stop(why)
 
     def _failed(self, problem: Problem) -> None:
         self.problem = problem
@@ -289,13 +328,22 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """Unions, which Arrow cannot send everywhere, become text."""
+    if pa.types.is_union(kind):
+        return pa.string()
     return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _plain_column(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if column.type == kind:
+        return column
+    return pa.array(texts(column), kind) if pa.types.is_union(column.type) else column.cast(kind)
 
 
 def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.equals(schema):
         return batch
-    columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    columns = [_plain_column(c, f.type) for c, f in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

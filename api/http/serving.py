@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
@@ -17,14 +18,20 @@ from starlette.types import ASGIApp
 from api.exits import Mistake
 from api.http.app import application
 from api.http.desk import Desk
-from api.http.guard import NEEDS_NO_KEY, Guard
+from api.http.guard import Guard
 from api.http.history import History
 from api.http.keys import Keyring, Meter
 from api.http.limits import Limits
 from api.http.metrics import Metrics
 from mediator.answering import Mediator
+from mediator.assembly import Settings
 from mediator.catalog.model import Catalog
 from mediator.errors import MediatorError
+from mediator.query import duck
+
+_BATCH = 1 << 13  # rows: what a reader who stalls leaves lying about is counted in batches
+# Queries leave next to no cycles: to look for them after every few hundred objects took a third of the time.
+_SELDOM = 50_000, 20, 50
 
 log = logging.getLogger("mediator.http")
 
@@ -78,7 +85,6 @@ def server(house: House, host: str, port: int) -> Server:
         hosts=house.hosts,
         origins=house.origins,
         most_body=house.limits.body,
-        needs_no_key=NEEDS_NO_KEY | {"/docs", "/openapi.json"},
         answered=metrics.requested,
     )
     config = uvicorn.Config(
@@ -101,7 +107,10 @@ def server(house: House, host: str, port: int) -> Server:
 
 @asynccontextmanager
 async def _opened(house: House, metrics: Metrics) -> AsyncIterator[Desk]:
-    mediator = Mediator(house.catalog, store=house.store, threads=house.threads, devoted=house.devoted)
+    settings = Settings(largest_batch=_BATCH)
+    mediator = Mediator(
+        house.catalog, settings, store=house.store, threads=house.threads, devoted=house.devoted
+    )
     async with (
         mediator,
         History.opened(house.history) as history,
@@ -127,6 +136,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 async def serve(house: House, sock: socket.socket) -> None:
     """Until a signal says that it is enough."""
+    duck.allow(house.limits.memory)
+    gc.set_threshold(*_SELDOM)
     host, port = sock.getsockname()[:2]
     made = server(house, host, port)
     await made.serve(sockets=[sock])

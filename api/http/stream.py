@@ -102,6 +102,9 @@ class Streamed(Response):
             while True:
                 news = journal.stirred()
                 entry = journal.next(reader)
+                if entry is None and journal.ended:  # it has had the end before
+                    yield encoder.end(run.end_record())
+                    return
                 if entry is None:
                     if encoder.moments:
                         if run.snapshots > snapshots and run.snapshot is not None and not journal.rows:
@@ -115,7 +118,7 @@ class Streamed(Response):
                     continue
                 for chunk in encoder.entry(entry, skip):
                     yield chunk
-                self._metrics.rows_sent.add(entry.rows - skip if entry.kind == "rows" else 0)
+                self._metrics.rows_sent.add(max(0, entry.rows - skip) if entry.kind == "rows" else 0)
                 skip = 0
                 if entry.kind == "end":
                     if entry.body["status"] == "failed" and not encoder.moments:

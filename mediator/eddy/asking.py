@@ -249,7 +249,9 @@ class Asking:
         for binding in ended:
             self._run.views[ask.relation].coverage.note(ask.bind_set, binding, entry)
         self._begin_changed(before)
-        for alias in relying if replaced else ():  # one that stood in already may have been spared what is known of
+        for alias in (
+            relying if replaced else ()
+        ):  # one that stood in already may have been spared what is known of
             self.begin(alias)  # neither way now
 
     def waiting(self) -> bool:

@@ -100,6 +100,7 @@ class Eddy:
         self._selecting = Selecting(run, clock, self._effort, slice)
         self.contents = Contents(run, self._probing, policy, self.unbuilt, self._selecting, self._router)
         self._out: list[Command] = []
+        self._left = 0  # rows that have left in this turn
 
     def start(self) -> list[Command]:
         """Ask everything that needs no row's help."""
@@ -115,15 +116,17 @@ class Eddy:
         """Something happened. Other queries may profit from it at once, this one in its next turn."""
         self._intake.admit(event)
 
-    def turn(self, hops: int = 1) -> list[Command]:
-        """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done."""
+    def turn(self, hops: int = 1, most: float = float("inf")) -> list[Command]:
+        """Take in what was admitted, move up to `hops` batches one step each, and say what is to be done. No more are
+        moved when `most` answers have been found."""
+        self._left = 0
         self._intake.take_in()
         for batch in self.backlog.due():
             self._floating.push(batch)
         if self._recounts and not self.finished:
             self._recounts = False
             recount(self.run, self.asking, self._graph, self._floating.weights)
-        while hops > 0 and self._floating and not self.finished:
+        while hops > 0 and self._left < most and self._floating and not self.finished:
             some = self._next(hops)
             hops -= len(some)
             self._hop(some)
@@ -285,6 +288,7 @@ class Eddy:
                 return self._select(batch, where.predicate)
             case Leave():
                 self._out.append(Emit(batch))
+                self._left += len(batch)
                 return len(batch)
             case Hold():
                 self._hold(batch, where.alias)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from mediator.errors import TypeMismatch
 from mediator.query import duck
 from mediator.query.model import RowParts, SqlStage
+from mediator.query.patience import aside
 
 # Rows that a running top k gathers before it forgets those that are out.
 _PRUNE_AT = 8192
@@ -146,10 +147,15 @@ class Gathering:
         return []
 
     def end(self) -> list[pa.RecordBatch]:
-        return _batches(_answer(self._stage, self._gathered()), self._stage)
+        return _batches(self._all(), self._stage)
 
     def snapshot(self) -> pa.Table | None:
-        return _as(_answer(self._stage, self._gathered()), self._stage.schema)
+        return _as(self._all(), self._stage.schema)
+
+    def _all(self) -> pa.Table:
+        """The answer to all that was fed."""
+        tables = dict(self._gathered())
+        return aside(lambda: _answer(self._stage, tables))
 
     @property
     def held(self) -> int:

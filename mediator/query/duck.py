@@ -15,6 +15,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter, Signature
@@ -24,7 +25,8 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
-from mediator.errors import FunctionFailed
+from mediator.errors import FunctionFailed, Unsupported
+from mediator.query.patience import Interrupted, at_hand
 
 Tables = Mapping[str, pa.Table]
 Over = Callable[[Sequence[pa.Array]], pa.Array]  # a function's value for each row
@@ -33,12 +35,14 @@ _SETTINGS = (
     "SET GLOBAL threads = 1",
     "SET GLOBAL TimeZone = 'UTC'",
     "SET GLOBAL python_enable_replacements = false",
+    "SET GLOBAL temp_directory = ''",
     "SET GLOBAL errors_as_json = true",
     "SET GLOBAL autoinstall_known_extensions = false",
     "SET GLOBAL autoload_known_extensions = false",
     "SET GLOBAL enable_external_access = false",
     "SET GLOBAL lock_configuration = true",
 )
+_memory: int | None = None  # bytes; else as much as DuckDB sees fit
 _local = threading.local()
 _lock = threading.RLock()
 _roots: dict[int, duckdb.DuckDBPyConnection] = {}
@@ -70,6 +74,12 @@ class Stub(NamedTuple):
     arguments: tuple[str, ...]
     result: str
     steady: bool
+
+
+def allow(memory: int) -> None:
+    """So many bytes for all statements of this process together. Before the first of them."""
+    global _memory
+    _memory = memory
 
 
 def install(stub: Stub, over: Over) -> None:
@@ -129,9 +139,17 @@ def run(sql: str, tables: Tables) -> pa.Table:
     for name, table in tables.items():
         here.register(name, table)
     _local.failed = None
+    patience = at_hand()
     try:
-        return here.sql(sql).to_arrow_table()
+        with nullcontext() if patience is None else patience.running(here):
+            return here.sql(sql).to_arrow_table()
+    except duckdb.InterruptException:
+        raise Interrupted from None
+    except pa.ArrowException as error:
+        raise Unsupported(f"Arrow has no such type: {error}") from None
     except duckdb.Error:
+        if patience is not None and patience.lost:
+            raise Interrupted from None
         if _local.failed is not None:
             raise _local.failed from _local.failed.__cause__
         raise
@@ -260,6 +278,8 @@ def _nothing(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    if _memory is not None:
+        connection.execute(f"SET GLOBAL memory_limit = '{_memory}B'")
     for setting in _SETTINGS:
         connection.execute(setting)
     return connection

@@ -22,7 +22,7 @@ from mediator.errors import QueryError, Unsupported
 Parameters = Mapping[str, object] | Sequence[object]
 
 _PIECES = re.compile(
-    r"""[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+    r"""(?<!\w)[eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
       | \$(?P<tag>[A-Za-z_]\w*)?\$.*?\$(?(tag)(?P=tag))\$
       | (?P<parameter> \? | \$\w+ )""",
     re.DOTALL | re.VERBOSE,

@@ -50,9 +50,12 @@ def preferred(query: Query, prefer: Mapping[str, float]) -> Preferences:
     blocks = {s.name: s.block for s in query.stages if isinstance(s, BlockStage)}
     for text, weight in prefer.items():
         _check_weight(text, weight)
-        condition = _parsed(text)
-        for name, block in _spoken_of(condition, text, blocks).items():
-            found.setdefault(name, []).append(_preference(condition.copy(), text, float(weight), block))
+        try:
+            condition = _parsed(text)
+            for name, block in _spoken_of(condition, text, blocks).items():
+                found.setdefault(name, []).append(_preference(condition.copy(), text, float(weight), block))
+        except RecursionError:
+            raise Unsupported("the preference is nested too deeply", sql=text) from None
     return found
 
 
@@ -69,8 +72,6 @@ def _parsed(text: str) -> exp.Expr:
     try:
         statement = parse(f"{_BEFORE}{text}{_AFTER}")
         refuse(statement, text)
-    except RecursionError:
-        raise Unsupported("the preference is nested too deeply", sql=text) from None
     except QueryError as error:
         raise _moved(error, text) from None
     where = statement.args.get("where")
