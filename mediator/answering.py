@@ -155,7 +155,17 @@ class Mediator:
         wheel = Wheel(judge, self.catalog.sources, settings.prefer, settings.pause, settings.boost)
         hedging = HEDGED[settings.goal]
         return Answers(
-            query.schema, stages, self._access, self._turns, ceilings, at, warnings, kept, wheel, hedging
+            query.schema,
+            stages,
+            self._access,
+            self._turns,
+            ceilings,
+            at,
+            warnings,
+            kept,
+            wheel,
+            hedging,
+            settings.buffered,
         )
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:

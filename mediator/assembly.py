@@ -59,6 +59,7 @@ class Settings:
     room: int = ROOM
     backlog: int = BACKLOG  # lookups that are sent where others might be better, however slow the site
     slice: float = SLICE  # seconds that testing a costly predicate may take at once; 0: row by row
+    buffered: int = 200_000  # answers that may wait for their reader: when there are more the query rests
     kept: int = 1 << 23  # rows of a relation that are kept for other queries, where this one has no need to
     max_age: float = float("inf")  # seconds; what a SteM has held for longer is asked again
     max_calls: int | None = None  # requests that the query may send; what needs more is missing in its answer

@@ -41,8 +41,6 @@ _LIGHT = 2_048
 _LIGHT_HOPS = 8
 _HEAVY_HOPS = 16
 _LAST_WORDS = 0.8  # seconds that a query which is to stop may take to say what it has found
-# Rows that may wait for their reader.
-_BUFFERED = 16_384
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
 
@@ -66,6 +64,7 @@ class Answers:
         trace: Trace | None = None,
         wheel: Wheel | None = None,
         hedging: Hedging = "some",
+        buffered: int = 200_000,
     ) -> None:
         self.schema = schema
         self.warnings = tuple(warnings)  # what is amiss already, before anything is asked
@@ -77,6 +76,7 @@ class Answers:
         self._trace = trace
         self._wheel = wheel
         self._hedging: Hedging = hedging
+        self._buffered = buffered  # answers that may wait for their reader
         self._held: tuple[Paused, ...] | None = None  # what waited for paused sources when the query ended
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stages: Stages | None = None
@@ -297,7 +297,7 @@ class Answers:
 
     @property
     def _full(self) -> bool:
-        return self._waiting_rows > _BUFFERED
+        return self._waiting_rows > self._buffered
 
     def _deliver(self, event: Event) -> None:
         if self._trace is not None:
@@ -354,10 +354,9 @@ class Answers:
         self._obey(work)
         await asyncio.sleep(0)
 
-    @staticmethod
-    def _turn(stages: Stages) -> Work:
+    def _turn(self, stages: Stages) -> Work:
         if stages.load > _LIGHT:
-            return stages.turn(_HEAVY_HOPS, _BUFFERED)
+            return stages.turn(_HEAVY_HOPS, self._buffered)
         work = stages.turn()
         for _ in range(1, _LIGHT_HOPS):
             if stages.idle or stages.load > _LIGHT:

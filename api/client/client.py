@@ -20,6 +20,7 @@ from api.client.wire import Wire
 
 T = TypeVar("T")
 
+_PAGE = 500  # of the history, at most
 _LEAVING = 5.0  # seconds, at most, in which what still runs is cancelled
 
 
@@ -102,7 +103,7 @@ class AsyncClient:
         """The status of your queries, the latest first; `limit` of them at most."""
         asked = {} if status is None else {"status": status}
         if limit is not None:
-            asked["limit"] = str(limit)
+            asked["limit"] = str(min(limit, _PAGE))
         left = limit
         while True:
             page = await self.wire.ask("GET", "/v1/queries", query=asked)

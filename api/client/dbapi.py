@@ -22,11 +22,11 @@ from typing import Any, NoReturn, Self, Unpack
 
 import pyarrow as pa
 
-from api.cells import values
 from api.client import errors, sync
 from api.client.options import Options
 from api.client.parameters import Parameters
 from api.client.types import sql_name
+from api.client.values import python_values
 
 apilevel = "2.0"
 threadsafety = 2  # threads may share the module and connections
@@ -373,7 +373,7 @@ class _Result:
             if self._batch is None:
                 return None
             self._at = 0
-            self._rows = zip(*map(values, self._batch.columns), strict=True)
+            self._rows = zip(*map(python_values, self._batch.columns), strict=True)
         self._at += 1
         self.fetched += 1
         return row

@@ -7,7 +7,10 @@ catalog; they can be read, and reflected, and nothing else. What is said after `
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
@@ -19,6 +22,8 @@ from sqlalchemy.engine import default, reflection
 from sqlalchemy.engine.base import Connection
 from sqlalchemy.engine.interfaces import BindTyping
 from sqlalchemy.engine.url import URL
+from sqlalchemy.sql.sqltypes import _AbstractInterval
+from sqlalchemy.sql.type_api import NativeForEmulated
 
 from api.client import dbapi, errors
 
@@ -81,24 +86,56 @@ class _DateTime(_Cast, sqltypes.DateTime):
     pass
 
 
-class _Interval(_Cast, sqltypes.Interval):
-    pass
-
-
-class _Numeric(_Cast, sqltypes.Numeric[Any]):
-    pass
-
-
 class _Float(_Cast, sqltypes.Float[Any]):
     pass
 
 
 class _Binary(_Cast, sqltypes.LargeBinary):
-    pass
+    def literal_processor(self, dialect: Any) -> Callable[[bytes], str]:
+        return lambda value: f"unhex('{value.hex()}')"
+
+
+class _Numeric(_Cast, sqltypes.Numeric[Any]):
+    def result_processor(self, dialect: Any, coltype: object) -> Callable[[Any], Any] | None:
+        """As it was asked for: a quotient of decimals comes as a DOUBLE."""
+        if not self.asdecimal:
+            return lambda value: None if value is None else float(value)
+        return lambda value: decimal.Decimal(repr(value)) if isinstance(value, float) else value
 
 
 class _Uuid(_Cast, sqltypes.Uuid[Any]):
-    pass
+    def bind_processor(self, dialect: Any) -> Callable[[Any], Any] | None:
+        return lambda value: None if value is None else str(value)
+
+    def literal_processor(self, dialect: Any) -> Callable[[Any], str]:
+        return lambda value: f"'{uuid.UUID(str(value))}'::UUID"
+
+    def result_processor(self, dialect: Any, coltype: object) -> Callable[[Any], Any] | None:
+        """It comes as text."""
+        kind = uuid.UUID if self.as_uuid else str
+        return lambda value: None if value is None else kind(str(value))
+
+
+class _Interval(_Cast, NativeForEmulated, _AbstractInterval):
+    """SQL's own, and not SQLAlchemy's time since an epoch."""
+
+    __visit_name__ = "INTERVAL"
+    native = True
+
+    @classmethod
+    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> _Interval:
+        return cls()
+
+    @property
+    def _type_affinity(self) -> type[sqltypes.Interval]:
+        return sqltypes.Interval
+
+    @property
+    def python_type(self) -> type[datetime.timedelta]:
+        return datetime.timedelta
+
+    def literal_processor(self, dialect: Any) -> Callable[[datetime.timedelta], str]:
+        return lambda value: f"INTERVAL '{value // datetime.timedelta(microseconds=1)} microseconds'"
 
 
 class Compiler(PGCompiler):
@@ -159,6 +196,12 @@ class TypeCompiler(PGTypeCompiler):
     def visit_interval(self, type_: Any, **kw: Any) -> str:
         return "INTERVAL"
 
+    def visit_INTERVAL(self, type_: Any, **kw: Any) -> str:  # noqa: N802
+        return "INTERVAL"
+
+    def visit_uuid(self, type_: Any, **kw: Any) -> str:
+        return "UUID"
+
 
 def _schema(table: Any, /) -> Any:
     """What to write before a relation's name."""
@@ -197,7 +240,8 @@ class MediatorDialect(default.DefaultDialect):
     supports_statement_cache = True
     supports_native_boolean = True
     supports_native_decimal = True
-    supports_native_uuid = False
+    supports_native_uuid = True
+    div_is_floordiv = False
     supports_alter = False
     supports_schemas = False
     supports_comments = True
@@ -272,8 +316,6 @@ class MediatorDialect(default.DefaultDialect):
                 "type": type_of(field["type"]),
                 "nullable": field["name"] not in relation["key"],
                 "default": None,
-                "autoincrement": False,
-                "comment": None,
             }
             for field in relation["fields"]
         ]
@@ -283,7 +325,7 @@ class MediatorDialect(default.DefaultDialect):
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> Any:
         relation = self._relation(connection, table_name, schema, **kw)
-        return {"constrained_columns": list(relation["key"]), "name": None, "comment": None}
+        return {"constrained_columns": list(relation["key"]), "name": None}
 
     @reflection.cache
     def get_table_comment(
@@ -348,11 +390,12 @@ class SecureMediatorDialect(MediatorDialect):
 
 
 def _way(method: Mapping[str, Any]) -> str:
-    needs = [
-        *method["required"],
-        *([f"one of {', '.join(method['any_of'])}"] if method.get("any_of") else []),
-    ]
-    return f"{method['name']} ({method['kind']}){f' needs {chr(44).join(needs)}' if needs else ''}"
+    """A way in, and what has to be known for it."""
+    needs = list(method["required"])
+    if method.get("any_of"):
+        needs.append(f"one of {', '.join(method['any_of'])}")
+    what = f" needs {', '.join(needs)}" if needs else ""
+    return f"{method['name']} ({method['kind']}){what}"
 
 
 _NUMBERS = ("timeout", "silence", "max_age", "stalled_after")

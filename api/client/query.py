@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from api.client import reading
-from api.client.errors import Cancelled, ClientError, Incomplete, IncompleteWarning, NotFound, problem_of
+from api.client.errors import (
+    Cancelled,
+    ClientError,
+    Gone,
+    Incomplete,
+    IncompleteWarning,
+    NotFound,
+    NotYet,
+    problem_of,
+)
 from api.client.reading import Batches, Shape
 from api.client.records import End, Record
+from api.client.values import python_values
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,8 +130,7 @@ class AsyncQuery:
 
     async def rows(self) -> list[dict[str, Any]]:
         """All rows as Python values."""
-        table = await self.arrow()
-        return await asyncio.to_thread(table.to_pylist)
+        return await asyncio.to_thread(_rows, await self.arrow())
 
     async def status(self) -> dict[str, Any]:
         """The status document."""
@@ -145,19 +154,24 @@ class AsyncQuery:
         resume: Sequence[str] = (),
         boost: Mapping[str, float] | None = None,
     ) -> dict[str, Any]:
-        """Change what goes first. `prefer` takes the place of what was preferred; the others add up."""
+        """Change what goes first. `prefer` takes the place of what was preferred; the others add up.
+
+        No effect on a query that has ended.
+        """
         said = {"pause": list(pause), "resume": list(resume), "boost": dict(boost or {})}
         change = {name: value for name, value in said.items() if value}
         if prefer is not None:
             change["prefer"] = dict(prefer)
-        return await self._ask("PATCH", "", change)
+        return await self._change(change)
 
     async def stop(self) -> dict[str, Any]:
-        """End it with what was found so far."""
-        return await self._ask("PATCH", "", {"stop": "enough"})
+        """End it with what was found so far. No effect on one that has ended."""
+        return await self._change({"stop": "enough"})
 
     async def cancel(self) -> None:
-        """End it at once. No effect on one that has ended."""
+        """End it at once. No effect on one that has not begun, or has ended."""
+        if self._id is None and self._starting is None:
+            return
         try:
             # What has ended would be forgotten instead.
             if (await self.status()).get("status") == "running":
@@ -182,6 +196,12 @@ class AsyncQuery:
     async def _ask(self, method: str, under: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         await self.started()
         return await self._client.wire.ask(method, self._path + under, body=body) or {}
+
+    async def _change(self, change: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._ask("PATCH", "", change)
+        except (NotYet, Gone):
+            return await self.status()
 
     async def _records(self, after: str | None, shape: Shape) -> AsyncGenerator[Record, None]:
         await self.started()
@@ -226,7 +246,7 @@ class AsyncQuery:
         if end.status == "failed":
             raise problem_of(end.problem or {"title": "The query failed"}, report=end.report)
         if end.status == "cancelled":
-            raise Cancelled(f"the query {self.id} was cancelled before its end", end.report)
+            raise Cancelled(f"the query {self.id} did not come to its end: {missing(end.report)}", end.report)
         said = f"the answer of the query {self.id} is not complete: {missing(end.report)}"
         if self._whole:
             raise Incomplete(said, end.report)
@@ -238,6 +258,11 @@ def _polars(table: pa.Table) -> pl.DataFrame:
     import polars as pl
 
     return pl.DataFrame(table)
+
+
+def _rows(table: pa.Table) -> list[dict[str, Any]]:
+    columns = [python_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def missing(report: Mapping[str, Any]) -> str:

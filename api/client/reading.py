@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import orjson
 import pyarrow as pa
 
-from api.client.errors import CutOff, Problem, ShuttingDown, Unreachable
+from api.client.errors import ClientError, CutOff, Problem, ShuttingDown, Unreachable
 from api.client.ipc import Decoder, NotArrow
 from api.client.records import End, Record, Start, record_of
 from api.client.wire import Wire
@@ -108,7 +108,10 @@ class Batches:
     async def schema(self) -> pa.Schema:
         """The names and types of the columns: there before the first row."""
         if self._schema is None:
-            self._schema = await anext(self._items)
+            found = await anext(self._items, None)
+            if found is None:
+                raise ClientError("nothing more can be read here: it has failed, or was closed")
+            self._schema = found
         return self._schema
 
     async def aclose(self) -> None:

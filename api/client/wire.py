@@ -41,6 +41,8 @@ class Wire:
         self._base = URL(url)
         if self._base.scheme not in {"http", "https"} or not self._base.host:
             raise ValueError(f"a server's address is such as http://127.0.0.1:8080, and not {url!r}")
+        if self._base.user or self._base.password:
+            raise ValueError("a key is given apart from the address, which is shown in messages")
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._timeout = timeout
         self._silence = silence

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
+from fastapi.responses import PlainTextResponse
 
 from api.http.metrics import MEDIA_TYPE
 from api.http.problems import Problem
@@ -25,7 +26,7 @@ async def readyz(request: Request) -> Response:
     return reply({"status": "ready"})
 
 
-@router.get("/metrics", summary="For Prometheus")
+@router.get("/metrics", summary="For Prometheus", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
     key_of(request, "metrics")
     desk = desk_of(request)

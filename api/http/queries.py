@@ -76,18 +76,40 @@ def invalid(errors: Sequence[Any]) -> Problem:
     return Problem(422, "invalid-request", detail, errors=told)
 
 
+_SQL = {"schema": {"type": "string", "minLength": 1}, "example": "SELECT title FROM books LIMIT 10"}
 ASKED: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {"schema": {"$ref": "#/components/schemas/Asked"}},
-            "application/sql": {"schema": {"type": "string", "minLength": 1}},
+            "application/sql": _SQL,
+            "text/plain": _SQL,
         },
     }
 }
+_TEXT = {"schema": {"type": "string"}}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_STREAMS: dict[str, Any] = {
+    "application/x-ndjson": _TEXT,
+    "text/event-stream": _TEXT,
+    "text/csv": _TEXT,
+    "application/vnd.apache.arrow.stream": _BYTES,
+}
+BEGUN: dict[int | str, dict[str, Any]] = {
+    200: {"description": "its answers, as they are found", "content": _STREAMS},
+    201: {"description": "it runs: its status, and links"},
+}
+_TOLD: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "what it tells, or a page of rows",
+        "content": {**_STREAMS, "application/vnd.apache.parquet": _BYTES, "application/json": {"schema": {}}},
+    },
+    204: {"description": "an event stream has had its end"},
+}
+GONE: dict[int | str, dict[str, Any]] = {204: {"description": "forgotten"}}
 
 
-@router.post("", status_code=201, summary="Ask a query", openapi_extra=ASKED)
+@router.post("", status_code=201, summary="Ask a query", openapi_extra=ASKED, responses=BEGUN)
 async def ask(
     request: Request, accept: Accept = None, format: FormatOf = None, shape: ShapeOf = "objects"
 ) -> Response:
@@ -141,7 +163,7 @@ async def status(request: Request, id: Id) -> Response:
     return reply(history_document(past))
 
 
-@router.get("/{id}/results", summary="What a query tells")
+@router.get("/{id}/results", summary="What a query tells", responses=_TOLD)
 async def results(
     request: Request,
     id: Id,
@@ -203,7 +225,7 @@ async def steer(request: Request, id: Id, change: Annotated[Steer, Body()]) -> R
     return reply(document(run))
 
 
-@router.delete("/{id}", summary="Cancel a query, or forget one that has ended")
+@router.delete("/{id}", summary="Cancel a query, or forget one that has ended", responses=GONE)
 async def delete(request: Request, id: Id) -> Response:
     """A query that runs ends with what was found so far; one that has ended is forgotten, and its results."""
     key, desk = key_of(request, "query"), desk_of(request)
@@ -220,7 +242,7 @@ async def delete(request: Request, id: Id) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/{id}/retry", status_code=201, summary="Ask again what failed")
+@router.post("/{id}/retry", status_code=201, summary="Ask again what failed", responses=BEGUN)
 async def retry(
     request: Request, id: Id, accept: Accept = None, format: FormatOf = None, shape: ShapeOf = "objects"
 ) -> Response:

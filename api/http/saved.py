@@ -12,6 +12,7 @@ from api.http.negotiating import STREAMS, wanted
 from api.http.problems import Problem
 from api.http.queries import (
     ASKED,
+    BEGUN,
     Accept,
     FormatOf,
     ShapeOf,
@@ -50,7 +51,7 @@ async def one(request: Request, name: Name) -> Response:
     return reply(_document(await _found(request, name)))
 
 
-@router.delete("/{name}", summary="Forget a saved query")
+@router.delete("/{name}", summary="Forget a saved query", status_code=204)
 async def forget(request: Request, name: Name) -> Response:
     key, desk = key_of(request, "query"), desk_of(request)
     if not await desk.history.forget_saved(key.name, name):
@@ -58,7 +59,7 @@ async def forget(request: Request, name: Name) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/{name}/queries", status_code=201, summary="Run a saved query")
+@router.post("/{name}/queries", status_code=201, summary="Run a saved query", responses=BEGUN)
 async def run(
     request: Request,
     name: Name,

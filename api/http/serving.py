@@ -29,7 +29,8 @@ from mediator.catalog.model import Catalog
 from mediator.errors import MediatorError
 from mediator.query import duck
 
-_BATCH = 1 << 13  # rows: what a reader who stalls leaves lying about is counted in batches
+# Rows: what a reader who stalls leaves lying about.
+_BATCH, _BUFFERED = 1 << 13, 1 << 14
 # Queries leave next to no cycles: to look for them after every few hundred objects took a third of the time.
 _SELDOM = 50_000, 20, 50
 
@@ -107,7 +108,7 @@ def server(house: House, host: str, port: int) -> Server:
 
 @asynccontextmanager
 async def _opened(house: House, metrics: Metrics) -> AsyncIterator[Desk]:
-    settings = Settings(largest_batch=_BATCH)
+    settings = Settings(largest_batch=_BATCH, buffered=_BUFFERED)
     mediator = Mediator(
         house.catalog, settings, store=house.store, threads=house.threads, devoted=house.devoted
     )
