@@ -21,6 +21,7 @@ from mediator.catalog.measured import Measurements, Place
 from mediator.catalog.model import AccessMethod, Catalog, Mirror, Relation, Source
 from mediator.clock import wall
 from mediator.preflight import left_today
+from mediator.query import duck
 from mediator.store import statistics
 from mediator.store.store import must_be_store
 from sources.plugins import installed
@@ -154,4 +155,4 @@ def _per_query(most: Ceilings) -> Iterator[str]:
 
 def sql_name(kind: pa.DataType) -> str:
     """A type under the name that SQL has for it, where that is another one."""
-    return _SQL_NAMES.get(str(kind), str(kind).upper())
+    return _SQL_NAMES.get(str(kind)) or duck.type_name(kind)

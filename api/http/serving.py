@@ -123,7 +123,8 @@ async def _opened(house: House, metrics: Metrics) -> AsyncIterator[Desk]:
 def listening(host: str, port: int) -> socket.socket:
     """A socket there, or a `Mistake` that says why not."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
+    # Said in full: asyncio turns Nagle's algorithm off for sockets that it knows to be TCP, and else a reply waits.
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
