@@ -355,9 +355,6 @@ async def test_what_is_asked_for_never_exceeds_the_quota(tmp_path: Path) -> None
         assert (await alice.ended(run["id"]))["rows"] == 5
 
 
-@pytest.mark.xfail(
-    strict=True, reason="desk.py: a retry has the budget of its first, whatever the key has now"
-)
 async def test_a_retry_has_the_quota_of_its_own_time(tmp_path: Path) -> None:
     async with slow(tmp_path) as (house, alice):
         house.web.behave("books", Behaviour(faults=(Fault("error", probability=1.0, status=404),)))
