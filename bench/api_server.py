@@ -20,21 +20,20 @@ TICK = 0.002
 
 def serve(line: Connection, catalog: Catalog) -> None:
     """Says its port. Told "tick", its event loop's delay is measured until it is told so once more, and said."""
-    from api.http.serving import House, listening, server
+    from api.http import serving
 
     # What `mediator serve` writes for every query is written here, too; but not onto anybody's screen.
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, listening("127.0.0.1", 0) as sock:
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, serving.listening("127.0.0.1", 0) as sock:
         logging.basicConfig(
             level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=nowhere
         )
-        port = sock.getsockname()[1]
-        line.send(port)
+        line.send(sock.getsockname()[1])
 
         async def run() -> None:
-            house = House(catalog, devoted=True)
+            house = serving.House(catalog, devoted=True)
             async with asyncio.TaskGroup() as group:
                 ticking = group.create_task(_ticking(line))
-                await server(house, "127.0.0.1", port).serve(sockets=[sock])
+                await serving.serve(house, sock)
                 ticking.cancel()
 
         asyncio.run(run())

@@ -127,7 +127,7 @@ class Answers:
             self._watched_live = True
         elif self._stages is not None:
             self._last_live = self._stages.live()
-        return self._last_live.with_sources(self._access.statistics().sources, self._sources)
+        return self._last_live.with_sources(self._access.sources(self._sources))
 
     async def __aenter__(self) -> Self:
         if self._stages is not None:
@@ -259,7 +259,7 @@ class Answers:
         async with self._turns:
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
-            work = self._stages.start()
+            work = await self._begun(self._stages)
         self._last_report = self._stages.report()
         self._sources = tuple(s for eddy in self._stages.eddies().values() for s in sources_of(eddy))
         self._steered()
@@ -268,6 +268,14 @@ class Answers:
         await self._group.__aenter__()
         self._pump = self._group.create_task(self._run(self._stages))
         self._pump.add_done_callback(self._ended)
+
+    async def _begun(self, stages: Stages) -> Work:
+        if not stages.starts_with_sql:
+            return stages.start()
+        try:
+            return await self._in_thread(stages.start)
+        except Interrupted:  # it was told to stop meanwhile, and does so in its first turn
+            return Work()
 
     def _watch_the_time(self) -> None:
         seconds = self._ceilings.seconds

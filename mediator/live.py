@@ -130,10 +130,9 @@ class Live:
             "sources": [s.to_dict() for s in self.sources],
         }
 
-    def with_sources(self, statistics: Iterable[SourceStatistics], names: Iterable[str]) -> Live:
-        """With what is asked of those of the sources that have these names."""
-        wanted = frozenset(names)
-        return replace(self, sources=tuple(_source(s) for s in statistics if s.source in wanted))
+    def with_sources(self, statistics: Iterable[SourceStatistics]) -> Live:
+        """With what is asked of these sources."""
+        return replace(self, sources=tuple(_source(s) for s in statistics))
 
 
 def block_live(name: str, policy: str, eddy: Eddy) -> BlockLive:

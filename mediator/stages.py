@@ -162,6 +162,11 @@ class Stages:
         )
 
     @property
+    def starts_with_sql(self) -> bool:
+        """Whether there is SQL that reads nothing, and is run as soon as the query starts."""
+        return any(isinstance(r.stage, SqlStage) and not r.stage.reads for r in self._stages.values())
+
+    @property
     def due(self) -> float | None:
         """When a turn would do something even if nothing is admitted, by the clock."""
         return self._partials.due if self._partials is not None else None

@@ -72,7 +72,7 @@ class Shop:
 
     async def until_busy(self, busy: bool = True) -> list[int]:
         async with asyncio.timeout(30):
-            while bool(pids := self.busy()) is not busy:  # noqa: ASYNC110 (the server tells nobody)
+            while bool(pids := self.busy()) is not busy:
                 await asyncio.sleep(0.01)
         return pids
 

@@ -202,6 +202,15 @@ class ParquetFile(_RowsOnly):
         return self._parquet.end()
 
 
+def storable(schema: pa.Schema) -> bool:
+    """Whether Parquet has a place for all columns."""
+    try:
+        ParquetFile(schema).start({})
+    except pa.ArrowException:
+        return False
+    return True
+
+
 def encoder(format_: str, schema: pa.Schema, shape: Shape) -> Encoder:
     """One for one reader."""
     match format_:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from api.http.problems import Problem
 
-_ID = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?")
+_ID = re.compile(r"(\d{1,15})(?:\.(\d{1,9}))?", re.ASCII)
 
 
 class Place(NamedTuple):

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.http.desk import Desk
 from api.http.documents import document, history_document, links
-from api.http.encoding import Shape, columns_of, encoder, rows_of
+from api.http.encoding import Shape, columns_of, encoder, rows_of, storable
 from api.http.explaining import explained, live
 from api.http.journal import Gone, batch_of
 from api.http.keys import Key, Scope
@@ -189,6 +189,11 @@ async def results(
         raise Problem(
             409, "not-yet", "Parquet is there when the query has ended, and it still runs",
             hint="read another format as it comes, or wait", headers={"Retry-After": "1"},
+        )  # fmt: skip
+    if chosen == "parquet" and not storable(run.schema):
+        raise Problem(
+            406, "not-acceptable", "Parquet has no place for the type of a column",
+            hint="read another format, or cast the column, as in v::varchar",
         )  # fmt: skip
     if place.entry > run.journal.last or place.entry < run.journal.first - 1:
         raise _not_kept()

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from traceback import clear_frames
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -66,7 +67,7 @@ class Run:
         self.schema = _plain_schema(answers.schema)
         self.warnings = answers.warnings
         self._answers: Answers | None = answers  # until it has ended
-        self._report, self._live, self._steering = answers.report, answers.live(), answers.steering
+        self._report, self._live, self._steering = Report(), Live(), Steering()  # as they were at the end
         self.keep = keep
         self.retry_of = retry_of
         self.created = datetime.now(UTC)
@@ -106,6 +107,7 @@ class Run:
             raise
         except* MediatorError as errors:
             self._failed(problem_of(_first(errors)))
+            _let_go(errors)
         except* Exception as errors:
             log.error("query %s failed", self.id, exc_info=_first(errors))
             self._failed(Problem(500, "internal", "The query failed for a reason that is ours, not yours"))
@@ -345,6 +347,14 @@ def _plain(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     columns = [_plain_column(c, f.type) for c, f in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _let_go(error: BaseException) -> None:
+    """An error knows where it was raised, and so holds all that its query did until garbage is collected."""
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        _let_go(inner)
+    clear_frames(error.__traceback__)
+    error.__traceback__ = None
 
 
 def _first(group: BaseExceptionGroup[Any]) -> Any:

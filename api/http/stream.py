@@ -102,9 +102,8 @@ class Streamed(Response):
             while True:
                 news = journal.stirred()
                 entry = journal.next(reader)
-                if entry is None and journal.ended:  # it has had the end before
-                    yield encoder.end(run.end_record())
-                    return
+                if entry is None and journal.ended:  # it has had the end before, and is told once more
+                    entry = journal.entry(journal.last)
                 if entry is None:
                     if encoder.moments:
                         if run.snapshots > snapshots and run.snapshot is not None and not journal.rows:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from itertools import count
@@ -28,7 +28,7 @@ from mediator.access.mirrors.race import Race
 from mediator.access.mirrors.runner import Runner, Slot
 from mediator.access.queue import Rank
 from mediator.access.reading import Unsuitable
-from mediator.access.statistics import Statistics, gathered
+from mediator.access.statistics import SourceStatistics, Statistics, gathered, of_sources
 from mediator.access.ticket import Deliver, Ticket
 from mediator.access.trip import Trip
 from mediator.access.visit import Visit
@@ -148,6 +148,11 @@ class Access:
     def statistics(self) -> Statistics:
         """What every source, method and mirror has done and is doing."""
         return gathered(self._gates.values(), tuple(self._methods.values()), tuple(self._lines.values()))
+
+    def sources(self, names: Collection[str]) -> tuple[SourceStatistics, ...]:
+        """What these sources have done and are doing."""
+        methods, lines = tuple(self._methods.values()), tuple(self._lines.values())
+        return of_sources(names, self._gates.values(), methods, lines)
 
     async def _follow(self, mirror: Mirror, request: Request, url: URL) -> None:
         await self._robots.follow(self._gates[mirror.source], request, url)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mediator.access.limits.breaker import State
@@ -89,6 +89,13 @@ def gathered(gates: Iterable[Gate], methods: Sequence[Method], lines: Sequence[L
         tuple(_source(gate, methods, lines) for gate in gates),
         tuple(_method(method, [line for line in lines if line.method is method]) for method in methods),
     )
+
+
+def of_sources(
+    names: Collection[str], gates: Iterable[Gate], methods: Sequence[Method], lines: Sequence[Line]
+) -> tuple[SourceStatistics, ...]:
+    """Of these sources alone."""
+    return tuple(_source(gate, methods, lines) for gate in gates if gate.source.name in names)
 
 
 def _source(gate: Gate, methods: Sequence[Method], lines: Sequence[Line]) -> SourceStatistics:

@@ -142,6 +142,8 @@ def _grouped(column: Column, values: pa.Array, costs: Figures) -> Iterator[tuple
 
 def _plain(values: pa.Array) -> list[object] | None:
     """As Python has them; none where it has no such values, like days before the year 1."""
+    if pa.types.is_temporal(values.type) and getattr(values.type, "unit", "") == "ns":
+        return None  # finer than Python's; where pandas is installed they come as something else
     try:
         plain: list[object] = values.to_pylist()
     except (ValueError, OverflowError):

@@ -134,6 +134,7 @@ class Gathering:
         self._tables = {name: schemas[name].empty_table() for name in stage.reads}
         self._waiting: dict[str, list[pa.RecordBatch]] = {name: [] for name in stage.reads}
         self._unpruned = 0  # rows since it was last looked at which of them still matter
+        self._size = 0  # bytes that were fed
 
     @property
     def done(self) -> bool:
@@ -142,6 +143,10 @@ class Gathering:
     def feed(self, read: str, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         self._waiting[read].append(batch)
         self._unpruned += batch.num_rows
+        self._size += batch.nbytes
+        most = duck.room()
+        if most is not None and self._size > most and not self._stage.prune:
+            raise duck.too_much("what has to be gathered before there is an answer")
         if self._stage.prune and self._unpruned >= _PRUNE_AT:
             self._prune(read)
         return []

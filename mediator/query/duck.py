@@ -26,7 +26,7 @@ import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
 from mediator.errors import FunctionFailed, Unsupported
-from mediator.query.patience import Interrupted, at_hand
+from mediator.query.patience import Interrupted, Patience, at_hand
 
 Tables = Mapping[str, pa.Table]
 Over = Callable[[Sequence[pa.Array]], pa.Array]  # a function's value for each row
@@ -43,6 +43,8 @@ _SETTINGS = (
     "SET GLOBAL lock_configuration = true",
 )
 _memory: int | None = None  # bytes; else as much as DuckDB sees fit
+_SHARE = 8  # of that, for the rows of one query
+_AT_ONCE = 8_192  # rows, between two looks whether there is patience
 _local = threading.local()
 _lock = threading.RLock()
 _roots: dict[int, duckdb.DuckDBPyConnection] = {}
@@ -80,6 +82,15 @@ def allow(memory: int) -> None:
     """So many bytes for all statements of this process together. Before the first of them."""
     global _memory
     _memory = memory
+
+
+def room() -> int | None:
+    """Bytes that one query may gather, or one statement give; None where nobody said."""
+    return None if _memory is None else _memory // _SHARE
+
+
+def too_much(what: str) -> Unsupported:
+    return Unsupported(f"{what} takes more than {room():,} bytes: ask for fewer rows or columns")
 
 
 def install(stub: Stub, over: Over) -> None:
@@ -142,20 +153,37 @@ def run(sql: str, tables: Tables) -> pa.Table:
     patience = at_hand()
     try:
         with nullcontext() if patience is None else patience.running(here):
-            return here.sql(sql).to_arrow_table()
-    except duckdb.InterruptException:
-        raise Interrupted from None
-    except pa.ArrowException as error:
-        raise Unsupported(f"Arrow has no such type: {error}") from None
-    except duckdb.Error:
+            return here.sql(sql).to_arrow_table() if patience is None else _read(here, sql, patience)
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         if patience is not None and patience.lost:
+            _local.cursor = None  # what it has not given holds memory
+            here.close()
             raise Interrupted from None
+        if not isinstance(error, duckdb.Error):
+            raise Unsupported(f"the result cannot be had: {error}") from None
         if _local.failed is not None:
             raise _local.failed from _local.failed.__cause__
         raise
     finally:
-        for name in tables:
-            here.unregister(name)
+        if _local.cursor is not None:
+            for name in tables:
+                here.unregister(name)
+
+
+def _read(here: duckdb.DuckDBPyConnection, sql: str, patience: Patience) -> pa.Table:
+    """All rows, as long as there is patience, and room."""
+    most = room()
+    reader = here.sql(sql).to_arrow_reader(_AT_ONCE)
+    batches, size = [], 0
+    for batch in reader:
+        batches.append(batch)
+        size += batch.nbytes
+        if patience.lost:
+            raise duckdb.InterruptException
+        if most is not None and size > most:
+            reader.close()
+            raise too_much("the result")
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def shape(sql: str, schemas: Mapping[str, pa.Schema]) -> pa.Schema:

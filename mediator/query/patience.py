@@ -15,6 +15,8 @@ from mediator.errors import MediatorError
 
 T = TypeVar("T")
 
+_AGAIN = 0.1  # seconds
+
 _here = threading.local()
 
 
@@ -51,6 +53,10 @@ class Patience:
             running = tuple(self._running)
         for one in running:
             one.interrupt()
+        if running:  # between two of its steps a statement does not hear it
+            again = threading.Timer(_AGAIN, self.lose)
+            again.daemon = True
+            again.start()
 
     @contextmanager
     def at_hand(self) -> Iterator[None]:

@@ -68,6 +68,7 @@ class Case:
     sick: set[str] = field(default_factory=set)  # relations of which some lookups fail for good
     attempts: int = 1  # that a lookup may take where nothing fails for good
     steady: bool = True  # nobody leaves, nobody wants it fresher, no thread turns: so nothing is asked twice
+    buffered: int = 200_000  # answers that may wait for their reader
     effort: Effort = field(default_factory=Effort)
 
 
@@ -97,9 +98,11 @@ def _truth(world: int, statement: Statement) -> pa.Table:
 @contextmanager
 def _sizes(case: Case) -> Iterator[None]:
     """Limits so small that they are met."""
-    light, buffered = case.random.choice(((2_048, 200_000), (2_048, 5), (2_048, 60), (0, 200_000), (20, 20)))
+    light, case.buffered = case.random.choice(
+        ((2_048, 200_000), (2_048, 5), (2_048, 60), (0, 200_000), (20, 20))
+    )
     case.steady &= light == 2_048
-    with patch.object(driver, "_LIGHT", light), patch.object(driver, "_BUFFERED", buffered):
+    with patch.object(driver, "_LIGHT", light):
         yield
 
 
@@ -170,7 +173,7 @@ async def _read(case: Case, mediator: Mediator, random: Random) -> None:
         leaves = random.choice((None, None, None, "left", "stopped", "timed out"))
         case.steady &= leaves is None
         case.effort.queries += 1
-        mediator.settings = _settings(random)
+        mediator.settings = _settings(random, case.buffered)
         answers = mediator.answering(statement.sql, **said)
         moment = random.choice((0.0, 0.05, 0.3, 1.1, 3.0))
         try:
@@ -188,8 +191,9 @@ async def _read(case: Case, mediator: Mediator, random: Random) -> None:
             _compare(case, statement, found, answers.report)
 
 
-def _settings(random: Random) -> Settings:
+def _settings(random: Random, buffered: int) -> Settings:
     return Settings(
+        buffered=buffered,
         policy=random.choice(POLICIES),
         seed=random.randrange(1 << 30),
         revisit=random.choice((1, 2, 16)),

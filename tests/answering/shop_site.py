@@ -115,7 +115,7 @@ def open_shop(shop: Shop) -> Iterator[str]:
             said = {**{k: str(v) for k, v in body.items()}, **request.query, **placed}
             found = shop.answer(said)
             # Nothing tells a site that its client has left; it has to look.
-            while int(said.get("page", 1)) >= shop.hangs and not _left(request):  # noqa: ASYNC110
+            while int(said.get("page", 1)) >= shop.hangs and not _left(request):
                 await asyncio.sleep(0.01)
         return web.Response(text=json.dumps(found, default=str), content_type="application/json")
 

@@ -461,7 +461,7 @@ class TestSaid:
 
 async def _until(true: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while not true():  # noqa: ASYNC110 what is looked at wakes nobody
+        while not true():
             await asyncio.sleep(0.01)
 
 

@@ -107,7 +107,7 @@ async def test_endless_pages_have_always_another(client: aiohttp.ClientSession) 
 
 
 async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110  # what a server counts is no event
+    while not condition():  # what a server counts is no event
         await asyncio.sleep(0.001)
 
 

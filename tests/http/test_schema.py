@@ -238,7 +238,6 @@ def test_every_operation_does_what_the_document_says(
 # What the document says
 
 
-@pytest.mark.xfail(strict=True, reason="queries.py: the document has application/json alone")
 def test_the_document_has_all_formats_of_results() -> None:
     ways = [
         DOCUMENT["paths"]["/v1/queries/{id}/results"]["get"]["responses"]["200"],
@@ -249,7 +248,6 @@ def test_the_document_has_all_formats_of_results() -> None:
         assert streams <= set(way.get("content", {}))
 
 
-@pytest.mark.xfail(strict=True, reason="queries.py, saved.py, health.py: statuses and types are left out")
 def test_the_document_has_what_is_answered() -> None:
     paths = DOCUMENT["paths"]
     assert "204" in paths["/v1/queries/{id}"]["delete"]["responses"]

@@ -125,7 +125,7 @@ async def test_what_is_looked_for_at_the_end_is_looked_for_in_a_thread_where_it_
         here.stall("t")
         async with mediator.answering(CYCLE, partials=True, stalled_after=100.0) as answers:
             async with asyncio.timeout(60):
-                while sum(r.rows for r in answers.report.relations) < 6_000:  # noqa: ASYNC110 it wakes nobody
+                while sum(r.rows for r in answers.report.relations) < 6_000:
                     await asyncio.sleep(0.01)
             here.fail("t")
             told = await heard(answers)
@@ -217,7 +217,7 @@ async def test_a_query_that_is_left_leaves_nothing_behind() -> None:
         async with mediator.answering(sql, partials=True, stalled_after=AT_ONCE) as answers:
             await heard(answers, partials=1)
         async with asyncio.timeout(60):
-            while here.under_way["s"] or here.under_way["t"]:  # noqa: ASYNC110 - the site only counts
+            while here.under_way["s"] or here.under_way["t"]:
                 await asyncio.sleep(0.01)
         assert answers.report.stopped
 
@@ -305,7 +305,7 @@ async def test_a_condition_that_fails_on_what_no_answer_has_does_not_end_the_que
         ):
             reading = group.create_task(heard(answers))
             async with asyncio.timeout(60):
-                while not answers.report.remarks and not reading.done():  # noqa: ASYNC110 it wakes nobody
+                while not answers.report.remarks and not reading.done():
                     await asyncio.sleep(0.01)
             answers.stop("enough")
             told = await reading

@@ -29,7 +29,12 @@ BAD: list[tuple[str, type[QueryError], str, str | None]] = [
     ("SELECT * FROM books WHERE year = ? AND AND", Unparsable, "near 'AND'", "AND"),
     ("SELEC title", Unparsable, "begins with SELECT", "SELEC"),
     ("SELECT " + "(" * 3000 + "1" + ")" * 3000, Unparsable, "nested too deeply", None),
-    ("SELECT title FROM " + "(" * 9000 + "books" + ")" * 9000, Unparsable, "nested too deeply", "(" * 8800 + "books"),
+    (
+        "SELECT title FROM " + "(" * 9000 + "books" + ")" * 9000,
+        Unparsable,
+        "nested too deeply",
+        "(" * 8800 + "books",
+    ),
     ("SELECT " + "[" * 201 + "]" * 201 + " FROM books", Unparsable, "nested too deeply", "[]"),
     ("SELECT * FROM bokos", UnknownRelation, "did you mean books?", "bokos"),
     ("SELECT * FROM x.books", UnknownRelation, "no relation 'x.books'", None),

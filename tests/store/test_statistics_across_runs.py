@@ -136,7 +136,7 @@ def test_it_is_written_while_the_process_goes_on(tmp_path: Path, monkeypatch: py
         async with keeping(book_trade_web(40), tmp_path) as mediator:
             await ask(mediator, OFFERS)
             async with asyncio.timeout(20):
-                while not (tmp_path / FILE).exists():  # noqa: ASYNC110  # nobody says when a thread is done
+                while not (tmp_path / FILE).exists():  # nobody says when a thread is done
                     await asyncio.sleep(0.01)
             kept = statistics.read(tmp_path, NOON)
             assert kept.at(NORTH).requests + kept.at(SOUTH).requests > 0

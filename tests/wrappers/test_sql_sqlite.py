@@ -168,7 +168,7 @@ async def test_a_file_that_is_locked_is_asked_again(tmp_path: Path) -> None:
         with _locked(path) as writer:
             asked = group.create_task(ask(mediator, "SELECT * FROM books"))
             async with asyncio.timeout(30):
-                while not (sources := mediator.statistics().sources) or sources[0].requests < 2:  # noqa: ASYNC110
+                while not (sources := mediator.statistics().sources) or sources[0].requests < 2:
                     await asyncio.sleep(0.01)
             writer.execute("ROLLBACK")
         found, report = await asked
