@@ -108,7 +108,7 @@ def server(house: House, host: str, port: int) -> Server:
 
 @asynccontextmanager
 async def _opened(house: House, metrics: Metrics) -> AsyncIterator[Desk]:
-    settings = Settings(largest_batch=_BATCH, buffered=_BUFFERED)
+    settings = Settings(largest_batch=_BATCH, buffered=_BUFFERED, room=_BUFFERED)
     mediator = Mediator(
         house.catalog, settings, store=house.store, threads=house.threads, devoted=house.devoted
     )

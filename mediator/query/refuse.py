@@ -16,7 +16,8 @@ from mediator.query.trees import function_name, position_of
 _FUNCTIONS = {
     "getenv", "getvariable", "current_setting", "current_database", "current_schema", "current_schemas",
     "current_catalog", "current_query", "current_query_id", "current_connection_id", "current_transaction_id",
-    "current_user", "current_role", "session_user", "user", "version", "current_version", "txid_current", "nextval", "currval",
+    "current_user", "current_role", "current_version", "session_user", "user", "version", "txid_current",
+    "nextval", "currval",
     "setval", "setseed", "sleep_ms", "pg_sleep", "write_log", "parse_duckdb_log_message", "in_search_path",
     "json_execute_serialized_sql", "json_deserialize_sql", "json_serialize_plan", "query", "query_table",
     "read_text", "read_blob", "read_csv", "read_csv_auto", "read_json", "read_json_auto", "read_parquet",
