@@ -20,9 +20,9 @@ import pyarrow as pa
 
 Kind = Literal["rows", "partial", "withdrawn", "note", "end"]
 
-PIECE = 1 << 18  # bytes of rows in one entry, about
+PIECE = 1 << 17  # bytes of rows in one entry, about
 MOST_ROWS = 4_096  # of one entry: encoding them must not hold up the loop
-_WINDOW = 1 << 19  # bytes that the slowest reader of a journal that is not whole may be behind
+_WINDOW = 1 << 18  # bytes that the slowest reader of a journal that is not whole may be behind
 _IN_MEMORY = 1 << 18  # bytes of a whole one before there is a file
 
 

@@ -30,7 +30,7 @@ from mediator.errors import MediatorError
 from mediator.query import duck
 
 # Rows: what a reader who stalls leaves lying about.
-_BATCH, _BUFFERED = 1 << 13, 1 << 14
+_BATCH, _BUFFERED = 1 << 12, 1 << 13
 # Queries leave next to no cycles: to look for them after every few hundred objects took a third of the time.
 _SELDOM = 50_000, 20, 50
 

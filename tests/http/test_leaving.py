@@ -157,7 +157,10 @@ def left_nothing(served: Served) -> None:
             repr(task) for task in asyncio.all_tasks() if "conduct" in repr(task) or "_pump" in repr(task)
         ]
 
-    assert asyncio.run_coroutine_threadsafe(tasks(), served.loop).result(_PATIENCE) == []
+    def left() -> list[str]:
+        return asyncio.run_coroutine_threadsafe(tasks(), served.loop).result(_PATIENCE)
+
+    until("every end is noted, and no task is left", lambda: not left())
 
 
 async def test_readers_that_stall_cost_little_and_are_dropped_while_others_read_on() -> None:
