@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Literal, Protocol
@@ -51,7 +52,7 @@ class Encoder(Protocol):
         ...
 
 
-class _Records:
+class _Records(ABC):
     """Entries as JSON objects, each with the id after which a reader goes on."""
 
     moments = True
@@ -91,8 +92,9 @@ class _Records:
     def end(self, said: Mapping[str, Any]) -> bytes:
         return b""
 
+    @abstractmethod
     def _framed(self, kind: str, said: Mapping[str, Any], id_: str | None) -> bytes:
-        raise NotImplementedError
+        """One record."""
 
 
 class Ndjson(_Records):

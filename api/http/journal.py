@@ -127,15 +127,16 @@ class Journal:
         if not self.ended:
             self._add(_Kept("end", body, 0, self.rows, None, 0))
             self.ended = True
-            self._stir()
+            self.stir()
 
     def stirred(self) -> asyncio.Event:
         """Set when there is anything new: to be taken before a look at what there is."""
         return self._news
 
     def stir(self) -> None:
-        """Let the readers look again, though nothing was added."""
-        self._stir()
+        """Let the readers look again, whether or not anything was added."""
+        self._news.set()
+        self._news = asyncio.Event()
 
     def abandon(self) -> None:
         """Nobody waits for readers any more: what they have not had is kept, if this is whole, or lost."""
@@ -186,7 +187,7 @@ class Journal:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        self._stir()
+        self.stir()
 
     @property
     def _forsaken(self) -> bool:
@@ -202,7 +203,7 @@ class Journal:
         if self.whole and self.size + kept.size > self._most:
             raise Full
         self._add(kept)
-        self._stir()
+        self.stir()
 
     def _has_room(self, size: int) -> bool:
         if self.whole or self._abandoned:
@@ -235,10 +236,6 @@ class Journal:
         while self._first <= slowest and self._entries and self.size + size > _WINDOW:
             self.size -= self._entries.popleft().size
             self._first += 1
-
-    def _stir(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
 
 
 def batch_of(entry: Entry, schema: pa.Schema) -> pa.RecordBatch:

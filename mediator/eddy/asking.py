@@ -249,10 +249,10 @@ class Asking:
         for binding in ended:
             self._run.views[ask.relation].coverage.note(ask.bind_set, binding, entry)
         self._begin_changed(before)
-        for alias in (
-            relying if replaced else ()
-        ):  # one that stood in already may have been spared what is known of
-            self.begin(alias)  # neither way now
+        if replaced:
+            # Who stands in may have been chosen before, and been spared what the other had been asked already.
+            for alias in relying:
+                self.begin(alias)
 
     def waiting(self) -> bool:
         """Whether anything is under way that the answers may depend on."""
