@@ -147,9 +147,9 @@ def test_a_client_that_vanishes_while_it_is_full_is_let_go() -> None:
 
 def left_nothing(served: Served) -> None:
     """No reader, no query, no task."""
-    runs = served.desk.runs.values()
+    runs = list(served.desk.runs.values())
     until("every query has ended", lambda: all(run.over.is_set() for run in runs))
-    assert not any(run.readers or run.journal.readers for run in runs)
+    until("every reader has gone", lambda: not any(run.readers or run.journal.readers for run in runs))
     gc.collect()
 
     async def tasks() -> list[str]:
