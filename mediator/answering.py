@@ -31,7 +31,7 @@ from mediator.binding.verdict import verdict
 from mediator.cached import Cached, cached
 from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog
-from mediator.clock import Clock, effort, wall
+from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
 from mediator.eddy.goals.goal import Goal
@@ -41,6 +41,7 @@ from mediator.noting import Noting
 from mediator.output.report import Report
 from mediator.partials.running import may_ask
 from mediator.preflight import allowed_by, known_of, relations_of
+from mediator.query import duck
 from mediator.query.functions import check_names, shown
 from mediator.query.model import BlockStage, Query
 from mediator.query.parameters import Parameters
@@ -108,7 +109,9 @@ class Mediator:
             raise
         stems = Stems() if self._keeping is None else self._keeping.stems
         measured = self._access.measurements
-        self._house = House(asyncio.get_running_loop().time, effort, stems, Hands(self._threads), measured)
+        self._house = House(
+            asyncio.get_running_loop().time, duck.effort, stems, Hands(self._threads), measured
+        )
         return self
 
     async def __aexit__(

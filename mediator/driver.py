@@ -28,8 +28,8 @@ from mediator.live import Live, sources_of
 from mediator.output.records import Partial, Record, Records, Rows
 from mediator.output.report import Paused, Report
 from mediator.output.work import Work
-from mediator.query.patience import Interrupted, Patience
 from mediator.stages import Stages
+from mediator.statements.patience import Interrupted, Patience
 from mediator.steering import CannotSteer, Steering, Wheel
 from mediator.tracing.trace import Trace
 from mediator.turns import Turns
@@ -40,7 +40,7 @@ T = TypeVar("T")
 _LIGHT = 2_048
 _LIGHT_HOPS = 8
 _HEAVY_HOPS = 16
-_LAST_WORDS = 0.8  # seconds that a query which is to stop may take to say what it has found
+_LAST_WORDS = 0.5  # seconds that a query which is to stop may take to say what it has found
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
 
@@ -90,6 +90,7 @@ class Answers:
         self._error: BaseException | None = None
         self._fault: Exception | None = None  # of a step that was done between two turns
         self._apart = False  # a thread is taking this query's turn
+        self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
         self._hurrying: asyncio.TimerHandle | None = None
@@ -277,11 +278,18 @@ class Answers:
         except Interrupted:  # it was told to stop meanwhile, and does so in its first turn
             return Work()
 
+    def since(self, moment: float) -> None:
+        """Its time began then, by the event loop's clock: what came before its start is counted."""
+        self._since = moment
+
     def _watch_the_time(self) -> None:
         seconds = self._ceilings.seconds
         if seconds is not None:
             why = f"the query may take {seconds:g} s (max_seconds), and needs more"
-            self._timer = asyncio.get_running_loop().call_later(seconds, self.stop, why)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_at(
+                (loop.time() if self._since is None else self._since) + seconds, self.stop, why
+            )
 
     def _steered(self) -> None:
         """What waits is put in its new order; what floats is, as soon as nobody turns."""

@@ -31,9 +31,9 @@ from mediator.output.work import Work as Work
 from mediator.partials.beside import Beside
 from mediator.partials.running import News, PartialRun, why_none
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
-from mediator.query.patience import Interrupted
 from mediator.query.preferences import Preferences, preferred
 from mediator.reporting import report_of
+from mediator.statements.patience import Interrupted
 
 
 @dataclass(slots=True)

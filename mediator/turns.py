@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Protocol, TypeVar
 
 from mediator.errors import MediatorError
-from mediator.query.patience import Aside
 from mediator.state.memory import SPARE, WAIT
+from mediator.statements.patience import Aside
 
 T = TypeVar("T")
 

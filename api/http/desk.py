@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from api.http.history import History
 from api.http.journal import Gone, batch_of
@@ -21,8 +24,13 @@ from api.http.subtracting import Subtracting
 from mediator.answering import Mediator
 from mediator.driver import Answers
 from mediator.errors import MediatorError
+from mediator.query import duck
+from mediator.statements.patience import Interrupted, Patience
 
-_LONG = 4_000  # characters of a statement that is planned off the event loop
+T = TypeVar("T")
+
+_LONG = 4_000  # characters of a statement of which one at a time is planned
+_PLANNERS = 16  # threads; what takes them long is done by DuckDB, elsewhere
 _SWEEP = 5.0  # seconds between two looks at what need not be kept any more
 
 
@@ -37,7 +45,8 @@ class Desk:
     closing: bool = False
 
     def __post_init__(self) -> None:
-        self.planning = asyncio.Semaphore(1)  # of long statements: one at a time
+        self._long = asyncio.Semaphore(1)
+        self._planners = ThreadPoolExecutor(_PLANNERS, "plan")
         self._running = 0
         self._group = asyncio.TaskGroup()
 
@@ -53,6 +62,7 @@ class Desk:
         self.close()
         self._sweeping.cancel()
         await self._group.__aexit__(None, None, None)
+        self._planners.shutdown(wait=False)
         for run in self.runs.values():
             run.journal.close()
 
@@ -63,15 +73,46 @@ class Desk:
             run.cancel("the server is shutting down")
 
     async def plan(self, asked: Asked) -> Answers:
-        """Parse, bind, and check what is said. Raises a `Problem`."""
+        """Parse, bind, and check what is said. Raises a `Problem`. What that takes is of the query's time."""
+        began = asyncio.get_running_loop().time()
         self.check_length(asked)
+        texts = (asked.sql, *(asked.prefer or ()))
+        if len(asked.sql) <= _LONG and not any(map(duck.computes, texts)):
+            try:
+                with duck.lightly():
+                    return self._answers(asked)
+            except MediatorError as error:
+                raise problem_of(error) from None
+        answers = await self.planned(lambda: self._answers(asked), asked)
+        answers.since(began)
+        return answers
+
+    async def planned(self, work: Callable[[], T], asked: Asked) -> T:
+        """Done off the event loop, within the time that the query may take. Raises a `Problem`."""
+        loop, patience, seconds = asyncio.get_running_loop(), Patience(), self._seconds(asked)
+        giving_up = loop.call_later(seconds, patience.lose)
+        until = loop.time() + seconds
+
+        def done() -> T:
+            with patience.at_hand():
+                return work()
+
         try:
-            if len(asked.sql) <= _LONG:
-                return self._answers(asked)
-            async with self.planning:
-                return await asyncio.to_thread(self._answers, asked)
+            async with AsyncExitStack() as stack:
+                if len(asked.sql) > _LONG:
+                    async with asyncio.timeout_at(until):
+                        await stack.enter_async_context(self._long)
+                return await loop.run_in_executor(self._planners, done)
+        except (Interrupted, TimeoutError):
+            raise Problem(
+                422, "too-hard", f"The statement takes longer than {seconds:g} s to plan",
+                hint="what is constant in it is computed then: make shorter texts and lists",
+            ) from None  # fmt: skip
         except MediatorError as error:
             raise problem_of(error) from None
+        finally:
+            giving_up.cancel()
+            patience.lose()  # also where nobody waits for it any more
 
     def check_length(self, asked: Asked) -> None:
         """Raises a `Problem` for a statement that is too long to be looked at."""
@@ -134,6 +175,10 @@ class Desk:
     def _answers(self, asked: Asked) -> Answers:
         return self.mediator.answering(asked.sql, asked.values, **settings_of(asked))
 
+    def _seconds(self, asked: Asked) -> float:
+        said = asked.budget.seconds if asked.budget else None
+        return min(said or self.limits.seconds, self.limits.seconds)
+
     def _within(self, asked: Asked, key: Key) -> Asked:
         """The same with a budget that key and server allow."""
         said = asked.budget.model_dump() if asked.budget is not None else {}
@@ -176,7 +221,7 @@ class Desk:
                 keep=keep,
                 most_bytes=self.limits.result_bytes,
                 most_rows=asked.budget.rows if asked.budget else None,
-                most_seconds=(asked.budget.seconds if asked.budget else None) or self.limits.seconds,
+                most_seconds=self._seconds(asked),
                 given=given,
                 retry_of=retry_of,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,10 +23,9 @@ from mediator.query.understand import understand
 async def explained(desk: Desk, asked: Asked) -> dict[str, Any]:
     """Asks no source. Raises a `Problem` with the advice where the query cannot be answered."""
     desk.check_length(asked)
+    stages = await desk.planned(lambda: _stages(asked, desk.mediator.catalog), asked)
     try:
-        async with desk.planning:
-            stages = await asyncio.to_thread(_stages, asked, desk.mediator.catalog)
-            estimate = await desk.mediator.estimate(asked.sql, asked.values, **settings_of(asked))
+        estimate = await desk.mediator.estimate(asked.sql, asked.values, **settings_of(asked))
     except MediatorError as error:
         raise problem_of(error) from None
     return {"answerable": True, **stages, "estimate": {**estimate.to_dict(), "line": estimate.line()}}

@@ -13,7 +13,7 @@ class Limits:
     statement: int = 32_768  # characters of a query
     queries: int = 256  # at once, of all keys
     seconds: float = 300.0  # that a query may take
-    memory: int = 2 << 30  # bytes for all that SQL gathers, of all queries together
+    memory: int = 4 << 30  # bytes for all that SQL gathers, of all queries together; a sixteenth for each
     result_bytes: int = 1 << 30  # that are kept of one query's results
     kept_bytes: int = 4 << 30  # of all queries that have ended
     kept_seconds: float = 900.0  # after the end of a query

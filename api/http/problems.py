@@ -30,6 +30,7 @@ _TITLES = {
     "unsupported": "SQL that is not run here",
     "bad-query": "The query cannot be run",
     "unanswerable": "No source can be asked",
+    "too-hard": "Planning it takes too long",
     "invalid-request": "The request is not as it should be",
     "unauthorized": "A key is needed",
     "forbidden": "The key may not do this",

@@ -17,12 +17,11 @@ from api.http.journal import Gone, batch_of
 from api.http.keys import Key, Scope
 from api.http.negotiating import STREAMS, Format, wanted
 from api.http.places import Place
-from api.http.problems import Problem, problem_of
+from api.http.problems import Problem
 from api.http.replies import reply
 from api.http.requests import Asked, Steer
 from api.http.run import Run, Status
 from api.http.stream import Streamed
-from mediator.errors import MediatorError
 
 router = APIRouter(prefix="/v1/queries", tags=["queries"])
 
@@ -216,15 +215,13 @@ async def explain(request: Request, id: Id) -> Response:
 async def steer(request: Request, id: Id, change: Annotated[Steer, Body()]) -> Response:
     """What is preferred, paused or boosted changes the order of things at once; the answer stays what it is."""
     key = key_of(request, "query")
-    run = await desk_of(request).find(id, key)
+    desk = desk_of(request)
+    run = await desk.find(id, key)
     if run.over.is_set():
         raise Problem(
             409, "not-yet", "The query has ended: there is nothing left to steer", hint="ask it anew"
         )
-    try:
-        run.steer(change)
-    except MediatorError as error:
-        raise problem_of(error) from None
+    await desk.planned(lambda: run.steer(change), Asked.model_validate(run.request))
     if change.stop == "enough":
         run.cancel("what was found was said to be enough")
     return reply(document(run))

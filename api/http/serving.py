@@ -138,11 +138,11 @@ def listening(host: str, port: int) -> socket.socket:
 
 async def serve(house: House, sock: socket.socket) -> None:
     """Until a signal says that it is enough."""
-    duck.allow(house.limits.memory)
     gc.set_threshold(*_SELDOM)
     host, port = sock.getsockname()[:2]
     made = server(house, host, port)
-    await made.serve(sockets=[sock])
+    with duck.apart(house.limits.memory):
+        await made.serve(sockets=[sock])
     if made.trouble is not None:
         raise made.trouble
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mediator.errors import TypeMismatch
 from mediator.query import duck
 from mediator.query.model import RowParts, SqlStage
-from mediator.query.patience import aside
+from mediator.statements.patience import aside
 
 # Rows that a running top k gathers before it forgets those that are out.
 _PRUNE_AT = 8192
@@ -69,7 +69,7 @@ class Streaming:
             return []
         table = pa.Table.from_batches([batch])
         if self._stage.sql:
-            table = _answer(self._stage, {read: table})
+            table = _run(self._stage.sql, {read: table}, light=not duck.computes(self._stage.sql))
         if self._stage.distinct:
             table = self._unseen(table)
         return _batches(self._cut(table), self._stage)
@@ -106,7 +106,9 @@ class Streaming:
         """Where the rows are that were never given; rows are equal as SQL's DISTINCT has it."""
         columns = ", ".join(f"c{n}, 'ASC NULLS LAST'" for n in range(table.num_columns))
         numbered = table.rename_columns([f"c{n}" for n in range(table.num_columns)])
-        keys = duck.run(f"SELECT create_sort_key({columns}) AS k FROM t", {"t": numbered})["k"].to_pylist()
+        keys = duck.run(f"SELECT create_sort_key({columns}) AS k FROM t", {"t": numbered}, light=True)[
+            "k"
+        ].to_pylist()
         fresh = []
         for position, key in enumerate(keys):
             if key not in self._seen:
@@ -196,9 +198,9 @@ def _answer(stage: SqlStage, tables: Mapping[str, pa.Table]) -> pa.Table:
     return _run(stage.sql, tables)
 
 
-def _run(sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+def _run(sql: str, tables: Mapping[str, pa.Table], light: bool = False) -> pa.Table:
     try:
-        return duck.run(sql, tables)
+        return duck.run(sql, tables, light=light)
     except duckdb.Error as error:
         raise TypeMismatch(duck.fault(error).message) from None
 

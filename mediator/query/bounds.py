@@ -96,7 +96,9 @@ def _compared_as_it_is(node: exp.Expr, kind: pa.DataType) -> bool:
     if family(kind) == pa.string() or (isinstance(node, exp.Literal) and node.is_string):
         return True
     try:
-        type_ = str(duck.run(f"SELECT typeof({node.sql('duckdb')}) AS t", {})["t"][0].as_py())
+        text = node.sql("duckdb")
+        told = duck.run(f"SELECT typeof({text}) AS t", {}, light=not duck.computes(text))
+        type_ = str(told["t"][0].as_py())
     except duckdb.Error:
         return False
     if pt.is_integer(kind) or pt.is_decimal(kind):

@@ -27,6 +27,7 @@ from mediator.query.functions import stubs
 from mediator.query.parameters import Parameters, given
 from mediator.query.scope import find_relation, near_columns, unknown_relation
 from mediator.query.trees import position_of
+from mediator.statements.database import NotOne
 
 
 def check(statement: exp.Expr, sql: str, catalog: Catalog, parameters: Parameters) -> list[str]:
@@ -35,7 +36,7 @@ def check(statement: exp.Expr, sql: str, catalog: Catalog, parameters: Parameter
     relations = {n: r.schema for n, t in schemas.items() if (r := find_relation(catalog, t.name)) is not None}
     try:
         return duck.names(sql, relations, given(parameters), stubs(catalog.functions))
-    except duck.NotOne:
+    except NotOne:
         raise Unsupported("one statement at a time", sql=sql) from None
     except duckdb.Error as error:
         raise _told(duck.fault(error, sql), statement, sql, catalog) from None

@@ -33,13 +33,14 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
         return known
     text, target = node.sql("duckdb"), duck.type_name(type)
     literal = isinstance(node, exp.Literal) and node.is_string
+    light = not duck.computes(text)
     try:
-        row = duck.run(
-            f"SELECT v, TRY_CAST(v AS {target}) AS c, typeof(v) AS t FROM (SELECT {text} AS v)", {}
-        )
+        asked = f"SELECT v, TRY_CAST(v AS {target}) AS c, typeof(v) AS t FROM (SELECT {text} AS v)"
+        row = duck.run(asked, {}, light=light)
         if not literal and (row["t"][0].as_py() == "VARCHAR") != (target == "VARCHAR"):
             return Constant(None, False) if row["v"][0].as_py() is None else None
-        same = literal or duck.run(f"SELECT TRY_CAST({text} AS {target}) = {text} AS s", {})["s"][0].as_py()
+        equal = f"SELECT TRY_CAST({text} AS {target}) = {text} AS s"
+        same = literal or duck.run(equal, {}, light=light)["s"][0].as_py()
     except duckdb.Error:
         return None
     value = row["c"].cast(type)[0].as_py()
@@ -68,9 +69,8 @@ def _bits(type: pa.DataType) -> int:
 def truth(node: exp.Expr, sql: str, position: int | None) -> bool:
     """Whether a condition without columns is TRUE."""
     try:
-        return (
-            duck.run(f"SELECT coalesce(({node.sql('duckdb')})::BOOLEAN, false) AS t", {})["t"][0].as_py()
-            is True
-        )
+        text = node.sql("duckdb")
+        asked = f"SELECT coalesce(({text})::BOOLEAN, false) AS t"
+        return duck.run(asked, {}, light=not duck.computes(text))["t"][0].as_py() is True
     except duckdb.Error as error:
         raise TypeMismatch(duck.fault(error).message, sql=sql, position=position) from None

@@ -1,7 +1,7 @@
 """DuckDB, as this engine uses it: over Arrow tables that are handed in, and over nothing else.
 
-Every connection is locked: no files, no network, no settings, no Python variables. What the mediator knows
-of DuckDB's errors lives here too. Statements are written elsewhere.
+What the mediator knows of DuckDB's errors lives here too. Statements are written elsewhere, and are run in other
+processes where the embedding process has said so (`apart`): nothing else bounds what one of them takes.
 
 Functions that callers brought along are installed in the one database where statements are run, under names of their
 own. Statements as they were written are checked in another, which has no more than their types (`Stub`).
@@ -12,10 +12,11 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import re
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter, Signature
@@ -25,27 +26,33 @@ import duckdb
 import pyarrow as pa
 from duckdb.func import FunctionNullHandling, PythonUDFType
 
+from mediator import clock
 from mediator.errors import FunctionFailed, Unsupported
-from mediator.query.patience import Interrupted, Patience, at_hand
+from mediator.statements.apart import Apart, TooMuch
+from mediator.statements.database import DESCRIBE, described, opened
+from mediator.statements.patience import Interrupted, Patience, aside, at_hand
 
 Tables = Mapping[str, pa.Table]
 Over = Callable[[Sequence[pa.Array]], pa.Array]  # a function's value for each row
 
-_SETTINGS = (
-    "SET GLOBAL threads = 1",
-    "SET GLOBAL TimeZone = 'UTC'",
-    "SET GLOBAL python_enable_replacements = false",
-    "SET GLOBAL temp_directory = ''",
-    "SET GLOBAL errors_as_json = true",
-    "SET GLOBAL autoinstall_known_extensions = false",
-    "SET GLOBAL autoload_known_extensions = false",
-    "SET GLOBAL enable_external_access = false",
-    "SET GLOBAL lock_configuration = true",
-)
 _memory: int | None = None  # bytes; else as much as DuckDB sees fit
-_SHARE = 8  # of that, for the rows of one query
+_apart: Apart | None = None  # where statements are run; else in this process
+_SHARE = 16  # of that, for the rows of one query, and for one statement
 _AT_ONCE = 8_192  # rows, between two looks whether there is patience
-_local = threading.local()
+_CALLS = re.compile(r"[(\[]")
+
+
+class _Local(threading.local):
+    """A thread's own."""
+
+    cursor: tuple[int, duckdb.DuckDBPyConnection] | None = None
+    shown: tuple[object, duckdb.DuckDBPyConnection, dict[str, pa.Schema]] | None = None
+    failed: FunctionFailed | None = None
+    light = False  # all that it runs
+    elsewhere = 0.0  # seconds that others worked for it
+
+
+_local = _Local()
 _lock = threading.RLock()
 _roots: dict[int, duckdb.DuckDBPyConnection] = {}
 _checkers: dict[tuple[int, tuple[Stub, ...]], duckdb.DuckDBPyConnection] = {}
@@ -65,10 +72,6 @@ class Fault:
     subtype: str
 
 
-class NotOne(Exception):
-    """DuckDB sees another number of statements in a text than one."""
-
-
 class Stub(NamedTuple):
     """A function's name and DuckDB's names of its types."""
 
@@ -78,15 +81,28 @@ class Stub(NamedTuple):
     steady: bool
 
 
-def allow(memory: int) -> None:
-    """So many bytes for all statements of this process together. Before the first of them."""
-    global _memory
+@contextmanager
+def apart(memory: int) -> Iterator[None]:
+    """Statements are run in other processes within the block, and may take so many bytes, all together. Before the
+    first statement."""
+    global _memory, _apart
     _memory = memory
+    with Apart(memory // _SHARE, _SHARE) as _apart:
+        try:
+            yield
+        finally:
+            _memory = _apart = None
 
 
 def room() -> int | None:
     """Bytes that one query may gather, or one statement give; None where nobody said."""
     return None if _memory is None else _memory // _SHARE
+
+
+def computes(sql: str) -> bool:
+    """Whether anything in the text may take longer to compute than the text is long. Also where it is only described:
+    what is constant is computed then."""
+    return _CALLS.search(sql) is not None
 
 
 def too_much(what: str) -> Unsupported:
@@ -117,7 +133,7 @@ def installed() -> frozenset[str]:
 
 def cursor() -> duckdb.DuckDBPyConnection:
     """This thread's own connection. Nothing is ever stored in it."""
-    mine: tuple[int, duckdb.DuckDBPyConnection] | None = getattr(_local, "cursor", None)
+    mine = _local.cursor
     if mine is None or mine[0] != os.getpid():
         mine = (os.getpid(), _root().cursor())
         _local.cursor = mine
@@ -128,9 +144,7 @@ def _showing(schemas: Mapping[str, pa.Schema], stubs: tuple[Stub, ...]) -> duckd
     """A connection that sees empty relations of these schemas and nothing else. They stay for the next statement, since
     to register one takes longer than to check a statement."""
     key = os.getpid(), stubs
-    mine: tuple[object, duckdb.DuckDBPyConnection, dict[str, pa.Schema]] | None = getattr(
-        _local, "shown", None
-    )
+    mine = _local.shown
     if mine is None or mine[0] != key:
         mine = _local.shown = (key, (_checker(stubs) if stubs else _root()).cursor(), {})
     _, here, shown = mine
@@ -144,8 +158,37 @@ def _showing(schemas: Mapping[str, pa.Schema], stubs: tuple[Stub, ...]) -> duckd
     return here
 
 
-def run(sql: str, tables: Tables) -> pa.Table:
-    """The rows of one SELECT that reads these tables."""
+def run(sql: str, tables: Tables, *, light: bool = False) -> pa.Table:
+    """The rows of one SELECT that reads these tables. One is light that takes no longer than its text and its tables
+    are long."""
+    elsewhere = _apart
+    if elsewhere is None or light or _local.light or any(name in sql for name in installed()):
+        return _run_here(sql, tables)
+    try:
+        found, seconds = aside(lambda: elsewhere.run(sql, tables, room()))
+    except TooMuch:
+        raise too_much("the result") from None
+    _local.elsewhere += seconds
+    return found
+
+
+@contextmanager
+def lightly() -> Iterator[None]:
+    """All that this thread runs within the block is light."""
+    before, _local.light = _local.light, True
+    try:
+        yield
+    finally:
+        _local.light = before
+
+
+def effort() -> float:
+    """Seconds that this thread has worked, and others for it."""
+    return clock.effort() + _local.elsewhere
+
+
+def _run_here(sql: str, tables: Tables) -> pa.Table:
+    """In this process, where the functions are that callers brought along."""
     here = cursor()
     for name, table in tables.items():
         here.register(name, table)
@@ -188,18 +231,17 @@ def _read(here: duckdb.DuckDBPyConnection, sql: str, patience: Patience) -> pa.T
 
 def shape(sql: str, schemas: Mapping[str, pa.Schema]) -> pa.Schema:
     """The schema of a SELECT's rows; nothing is evaluated but what is constant."""
-    return run(f"SELECT * FROM ({sql}) LIMIT 0", {n: s.empty_table() for n, s in schemas.items()}).schema
+    tables = {n: s.empty_table() for n, s in schemas.items()}
+    return run(f"SELECT * FROM ({sql}) LIMIT 0", tables, light=not computes(sql)).schema
 
 
 def names(
     sql: str, schemas: Mapping[str, pa.Schema], parameters: object = None, stubs: tuple[Stub, ...] = ()
 ) -> list[str]:
     """The columns of a statement as DuckDB names them, once it found that all is well with it. Raises `NotOne`."""
-    here = _showing(schemas, stubs)
-    statements = here.extract_statements(_DESCRIBE + sql)
-    if len(statements) != 1:
-        raise NotOne
-    return [row[0] for row in here.execute(statements[0], parameters).fetchall()]
+    if _apart is not None and not stubs and not _local.light and computes(sql):
+        return _apart.describe(sql, schemas, parameters)
+    return described(_showing(schemas, stubs), sql, parameters)
 
 
 def fault(error: duckdb.Error, sql: str = "") -> Fault:
@@ -210,7 +252,7 @@ def fault(error: duckdb.Error, sql: str = "") -> Fault:
         told = json.loads(text[start:]) if start >= 0 else {}
     except ValueError:
         told = {}
-    position = int(told["position"]) - len(_DESCRIBE) if told.get("position", "").isdigit() else None
+    position = int(told["position"]) - len(DESCRIBE) if told.get("position", "").isdigit() else None
     if position is not None:
         position = len(sql.encode()[: max(position, 0)].decode(errors="ignore"))
     message = told.get("exception_message", text)
@@ -251,14 +293,11 @@ def wider(left: pa.DataType, right: pa.DataType) -> str:
         here.unregister("t")
 
 
-_DESCRIBE = "DESCRIBE "
-
-
 def _root() -> duckdb.DuckDBPyConnection:
     """The database where statements are run."""
     with _lock:
         if os.getpid() not in _roots:
-            root = _roots[os.getpid()] = _locked(duckdb.connect(":memory:"))
+            root = _roots[os.getpid()] = opened(_memory)
             for stub, over in _installed.values():
                 _create(root, stub, over)
         return _roots[os.getpid()]
@@ -270,7 +309,7 @@ def _checker(stubs: tuple[Stub, ...]) -> duckdb.DuckDBPyConnection:
         key = os.getpid(), stubs
         found = _checkers.pop(key, None)
         if found is None:
-            found = _locked(duckdb.connect(":memory:"))
+            found = opened(_memory)
             for stub in stubs:
                 _create(found, stub, _nothing)
         _checkers[key] = found  # as the latest
@@ -303,14 +342,6 @@ def _create(connection: duckdb.DuckDBPyConnection, stub: Stub, over: Over) -> No
 
 def _nothing(columns: Sequence[pa.Array]) -> pa.Array:
     return pa.nulls(len(columns[0]))
-
-
-def _locked(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    if _memory is not None:
-        connection.execute(f"SET GLOBAL memory_limit = '{_memory}B'")
-    for setting in _SETTINGS:
-        connection.execute(setting)
-    return connection
 
 
 @atexit.register

@@ -19,6 +19,7 @@ from mediator.query.functions import shown
 from mediator.query.scope import Cte, Scope, Source, named, near_columns, renamed, unique
 from mediator.query.sources import resolve_from
 from mediator.query.trees import position_of
+from mediator.statements.patience import go_on
 
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
 
@@ -51,6 +52,7 @@ class Names:
         self, node: exp.Expr, parent: Scope | None = None, ctes: dict[str, Cte] | None = None
     ) -> list[str]:
         """Resolves a query in place; returns the names of its columns, as they were written."""
+        go_on()
         ctes = self._with(node, parent, dict(ctes or {}))
         if isinstance(node, exp.Select):
             return self._select(node, Scope(parent, ctes))
@@ -67,6 +69,7 @@ class Names:
 
     def expression(self, node: exp.Expr, scope: Scope, clause: str, only: str = "") -> None:
         """Resolves the names below a node, its sub-queries included."""
+        go_on()
         for child in list(node.iter_expressions()):
             if not only or child.arg_key == only:
                 self._visit(child, scope, clause)

@@ -27,6 +27,7 @@ from mediator.query.stages import Stages
 from mediator.query.standing import all_stand
 from mediator.query.subqueries import exists_as_in, free_names, is_cut, pushed, reachable
 from mediator.query.trees import Name, names_in, subqueries
+from mediator.statements.patience import go_on
 
 
 class Planner:
@@ -46,6 +47,7 @@ class Planner:
         `frames` are the FROM clauses around it, already done. `ties` are conditions, over its own columns and
         those of the frames, that any row it needs must meet; they may be used to fetch less.
         """
+        go_on()
         if isinstance(node, exp.Select):
             self._select(node, frames, ties)
         elif isinstance(node, exp.Subquery):
@@ -156,7 +158,7 @@ class Planner:
         """Takes back the stages that were added since there were `mark` of them."""
         gone = {s.name for s in self.stages.done[mark:]}
         self.names.release(gone)
-        del self.stages.done[mark:]
+        self.stages.drop(mark)
         self._stage_of = {k: n for k, n in self._stage_of.items() if n not in gone}
         self._frames = {k: s for k, s in self._frames.items() if s not in gone}
 

@@ -97,7 +97,7 @@ def _numbered(node: exp.Expr, numbers: Mapping[Name, int]) -> str:
 
 def _ask(sql: str, table: pa.Table, text: str) -> pa.Table:
     try:
-        return duck.run(sql, {"t": table})
+        return duck.run(sql, {"t": table}, light=not duck.computes(text))
     except duckdb.Error as error:
         raise TypeMismatch(f"{text}: {duck.fault(error).message}") from None
 

@@ -79,7 +79,9 @@ def stream(stages: Stages, statement: exp.Select, wish: str = "answer", own: boo
 
 def _direct(stages: Stages, statement: exp.Select) -> BlockStage | None:
     """The block below with the answer's own columns as its outputs, if the select list only names columns."""
-    at = next(n for n, s in enumerate(stages.done) if s.name == _only_read(stages, statement))
+    read = _only_read(stages, statement)
+    assert read is not None, "it is row by row"
+    at = stages.place(read)
     stage = stages.done[at]
     columns = [plain(e.this) for e in statement.expressions]
     if statement.args.get("where") or None in columns or not isinstance(stage, BlockStage):

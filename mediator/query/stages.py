@@ -17,14 +17,25 @@ class Stages:
 
     def __init__(self, names: Names) -> None:
         self.done: list[Stage] = []
+        self._places: dict[str, int] = {}
         self._names = names
         self._relations = {r.lower() for r in names.catalog.relations}
 
     def schema(self, name: str) -> pa.Schema:
-        return next(s.schema for s in self.done if s.name == name)
+        return self.done[self.place(name)].schema
 
     def has(self, name: str) -> bool:
-        return any(s.name == name for s in self.done)
+        return name in self._places
+
+    def place(self, name: str) -> int:
+        """Among those that are done."""
+        return self._places[name]
+
+    def drop(self, mark: int) -> None:
+        """All but so many."""
+        for stage in self.done[mark:]:
+            del self._places[stage.name]
+        del self.done[mark:]
 
     def fresh(self, wish: str) -> str:
         """A stage's name is no relation's either: both go by their names in one store."""
@@ -34,11 +45,13 @@ class Stages:
         return name
 
     def add(self, stage: SqlStage) -> SqlStage:
+        self._places[stage.name] = len(self.done)
         self.done.append(stage)
         return stage
 
     def add_block(self, block: Block) -> BlockStage:
         stage = BlockStage(self.fresh("block"), block, block.schema)
+        self._places[stage.name] = len(self.done)
         self.done.append(stage)
         return stage
 

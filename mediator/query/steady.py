@@ -22,6 +22,6 @@ def steady(statement: exp.Expr) -> None:
     if not readings:
         return
     items = [f"{node.sql('duckdb')} AS c{n}" for n, node in enumerate(readings)]
-    moments = duck.run(f"SELECT {', '.join(items)}", {}).to_pylist()[0]
+    moments = duck.run(f"SELECT {', '.join(items)}", {}, light=True).to_pylist()[0]
     for node, moment in zip(readings, moments.values(), strict=True):
         node.replace(literal(moment))

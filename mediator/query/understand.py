@@ -17,6 +17,7 @@ from mediator.query.refuse import refuse
 from mediator.query.scope import unique
 from mediator.query.steady import steady
 from mediator.query.streams import finish
+from mediator.statements.patience import go_on
 
 
 def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query:
@@ -29,6 +30,7 @@ def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query
 
 def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     statement = parse(sql, parameters)
+    go_on()
     refuse(statement, sql)
     check_names(catalog.functions)
     columns = unique(check(statement, sql, catalog, parameters))

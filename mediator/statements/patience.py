@@ -85,12 +85,16 @@ class Patience:
         """Have it done aside, with this patience at hand there."""
         if self.lost:
             raise Interrupted
-        if self._aside is None:
+        if self._aside is None or getattr(_here, "aside", False):
             return work()
 
         def done() -> T:
-            with self.at_hand():
-                return work()
+            _here.aside = True
+            try:
+                with self.at_hand():
+                    return work()
+            finally:
+                _here.aside = False
 
         return self._aside(done)
 
@@ -99,6 +103,13 @@ def at_hand() -> Patience | None:
     """Of the query for which this thread works, if it works for one."""
     found: Patience | None = getattr(_here, "patience", None)
     return found
+
+
+def go_on() -> None:
+    """Raises `Interrupted` where nobody waits any more. For work that takes long, between two of its steps."""
+    patience = at_hand()
+    if patience is not None and patience.lost:
+        raise Interrupted
 
 
 def aside(work: Callable[[], T]) -> T:
