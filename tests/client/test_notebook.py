@@ -1,4 +1,4 @@
-"""The client in the cells of a notebook, which a real kernel runs: all of a cell runs within the kernel's event loop."""
+"""The client in the cells of a notebook that a real kernel runs, each of them within the kernel's event loop."""
 
 from __future__ import annotations
 
@@ -55,12 +55,19 @@ async def test_cells_that_wait_and_cells_that_do_not(calm: House, kernel: str) -
     assert rows[0]["data"]["text/plain"] == "3"
 
 
+FAULTY = """
+from api.client import connect
+from api.client.errors import UnknownColumn
+
+with connect({url!r}) as mediator:
+    try:
+        mediator.query("SELECT titel FROM books").arrow()
+    except UnknownColumn as error:
+        print(error)
+"""
+
+
 async def test_an_error_shows_what_is_wrong_and_where(calm: House, kernel: str) -> None:
-    (shown,) = await run(
-        kernel,
-        f"from api.client import connect\\nfrom api.client.errors import UnknownColumn\nwith connect({calm.url!r}) as mediator:\n"
-        "    try:\n        mediator.query('SELECT titel FROM books').arrow()\n"
-        "    except UnknownColumn as error:\n        print(error)",
-    )
+    (shown,) = await run(kernel, FAULTY.format(url=calm.url))
     assert "titel" in shown[0]["text"]
     assert "title" in shown[0]["text"]
