@@ -225,7 +225,7 @@ class Desk:
                 given=given,
                 retry_of=retry_of,
             )
-            await self.history.started(run.id, run.owner, run.sql, request, run.created, retry_of)
+            self.history.started(run.id, run.owner, run.sql, request, run.created, retry_of)
             self._check_open()
         except BaseException:
             self.meter.release(key)
@@ -247,7 +247,7 @@ class Desk:
                 self.metrics.first_row.observe(run.first_row)
             log.info("%s", words(run))
             problem = run.problem.document() if run.problem is not None else None
-            await self.history.ended(
+            self.history.ended(
                 run.id, run.status, run.ended_at or datetime.now(UTC), run.journal.rows, run.seconds,
                 run.first_row, run.report.as_dict(), problem,
             )  # fmt: skip

@@ -1,24 +1,27 @@
 """What was asked, how it ended, and what is saved under a name: one SQLite file, or memory.
 
-SQLite blocks, so all of it happens in one thread of its own, in the order in which it was asked for. What is written
-outlives the process as soon as the call returns, however the process ends; the machine losing power may cost the last
-moments, but never the file (WAL, `synchronous = NORMAL`). One server at a time has the file.
+SQLite blocks, so all of it happens in one thread of its own, in the order in which it was asked for. How queries begin
+and end is noted at once and written together with what else is noted within a twentieth of a second: many do, when many
+ask. What is written outlives the process, however that ends; the machine losing power may cost the last moments, but
+never the file (WAL, `synchronous = NORMAL`). One server at a time has the file.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sqlite3
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from api.cells import json_of
 from api.http.problems import Problem
@@ -48,12 +51,31 @@ _QUERY = """
 _SAVED = "SELECT owner, name, request, created, changed FROM saved"
 _RUNNING = "running"
 _PATIENCE = 1.0  # seconds in which another process may be done with the file
+_SOON = 0.05  # seconds in which what was noted is written
+_MOST_DUE = 10_000  # notes that wait for a file that cannot be written; then the oldest are lost
 _CUT_SHORT = Problem(
     500,
     "internal",
     "The server ended while the query ran",
     hint="run the query again: what is held is not asked again",
 )
+
+
+_BEGUN = "INSERT INTO query (id, owner, sql, request, created, status, rows, retry_of) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_ENDED = (
+    "UPDATE query SET status = ?, finished = ?, rows = ?, seconds = ?, first_row = ?, report = ?, problem = ? "
+    "WHERE id = ?"
+)
+
+log = logging.getLogger("mediator.http")
+
+
+class Note(NamedTuple):
+    """What is due to be written."""
+
+    statement: str
+    row: tuple[Any, ...]
+    owner: str | None = None  # who may have too many now
 
 
 class HistoryFailed(MediatorError):
@@ -111,6 +133,9 @@ class History:
         self._now, self._kept = now, kept
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="history")
         self._db: sqlite3.Connection
+        self._due: deque[Note] = deque(maxlen=_MOST_DUE)
+        self._writing_soon: asyncio.TimerHandle | None = None
+        self._failed: sqlite3.Error | None = None  # what was due could not be written
 
     @classmethod
     @asynccontextmanager
@@ -125,11 +150,14 @@ class History:
             try:
                 yield history
             finally:
-                await history._do(history._db.close)
+                try:
+                    await history.written()
+                finally:
+                    await history._do(history._db.close)
         finally:
             history._thread.shutdown(wait=False)
 
-    async def started(
+    def started(
         self,
         id_: str,
         owner: str,
@@ -138,22 +166,16 @@ class History:
         created: datetime,
         retry_of: str | None = None,
     ) -> None:
-        """A query begins; others may be too old, or too many, to be kept from now on."""
+        """A query begins; others may be too old, or too many, to be kept from now on. Raises `HistoryFailed` where what
+        was noted before could not be written."""
+        if self._failed is not None:
+            self._soon()
+            raise self._said(self._failed)
         row = (id_, owner, sql, _json(request), created.timestamp(), _RUNNING, 0, retry_of)
+        self._due.append(Note(_BEGUN, row, owner))
+        self._soon()
 
-        def write() -> None:
-            with self._writing() as db:
-                db.execute(
-                    "INSERT INTO query (id, owner, sql, request, created, status, rows, retry_of) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    row,
-                )
-                self._prune_age(db)
-                self._prune_number(db, owner)
-
-        await self._do(write)
-
-    async def ended(
+    def ended(
         self,
         id_: str,
         status: str,
@@ -165,25 +187,15 @@ class History:
         problem: Mapping[str, Any] | None,
     ) -> None:
         """How it ended. Of one that has been forgotten meanwhile, nothing is noted."""
-        row = (
-            status,
-            finished.timestamp(),
-            rows,
-            seconds,
-            first_row,
-            _json_or_none(report),
-            _json_or_none(problem),
-        )
+        told = _json_or_none(report), _json_or_none(problem)
+        self._due.append(Note(_ENDED, (status, finished.timestamp(), rows, seconds, first_row, *told, id_)))
+        self._soon()
 
-        def write() -> None:
-            with self._writing() as db:
-                db.execute(
-                    "UPDATE query SET status = ?, finished = ?, rows = ?, seconds = ?, first_row = ?, report = ?, "
-                    "problem = ? WHERE id = ?",
-                    (*row, id_),
-                )
-
-        await self._do(write)
+    async def written(self) -> None:
+        """All that was noted is in the file now."""
+        await self._do(lambda: None)
+        if self._failed is not None:
+            raise self._said(self._failed)
 
     async def get(self, owner: str, id_: str) -> Past | None:
         """One query of an owner's."""
@@ -272,11 +284,52 @@ class History:
         )
 
     async def _do(self, work: Callable[[], T]) -> T:
-        """In the thread. What was begun is done, also when nobody waits for it any more."""
+        """In the thread, after what is due. What was begun is done, also when nobody waits for it any more."""
+
+        def done() -> T:
+            self._write_due()
+            return work()
+
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+            return await asyncio.get_running_loop().run_in_executor(self._thread, done)
         except sqlite3.Error as error:
-            raise HistoryFailed(f"{self._where}: {error}") from error
+            raise self._said(error) from error
+
+    def _said(self, error: sqlite3.Error) -> HistoryFailed:
+        return HistoryFailed(f"{self._where}: {error}")
+
+    def _soon(self) -> None:
+        if self._writing_soon is None:
+            self._writing_soon = asyncio.get_running_loop().call_later(_SOON, self._write_soon)
+
+    def _write_soon(self) -> None:
+        self._writing_soon = None
+        self._thread.submit(self._write_due)
+
+    def _write_due(self) -> None:
+        """In the thread. What cannot be written stays due, unless it never can be."""
+        if not self._due:
+            return
+        taken: list[Note] = []
+        try:
+            with self._writing() as db:
+                while self._due:
+                    taken.append(self._due.popleft())
+                    try:
+                        db.execute(taken[-1].statement, taken[-1].row)
+                    except sqlite3.IntegrityError as error:
+                        log.error("%s: a note is left out: %s", self._where, error)
+                owners = {note.owner for note in taken if note.owner is not None}
+                if owners:
+                    self._prune_age(db)
+                for owner in owners:
+                    self._prune_number(db, owner)
+            self._failed = None
+        except sqlite3.Error as error:
+            if self._failed is None:
+                log.error("%s cannot be written: %s", self._where, error)
+            self._failed = error
+            self._due.extendleft(reversed(taken))
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:

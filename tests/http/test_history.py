@@ -33,12 +33,12 @@ class Time:
 
 async def begun(history: History, *ids: str, owner: str = "alice", first: float = 1_000_000.0) -> None:
     for n, id_ in enumerate(ids):
-        await history.started(id_, owner, SQL, {"sql": SQL}, at(first + n))
+        history.started(id_, owner, SQL, {"sql": SQL}, at(first + n))
 
 
 async def over(history: History, *ids: str, status: str = "complete") -> None:
     for id_ in ids:
-        await history.ended(id_, status, at(1_000_100.0), 3, 1.5, 0.2, {"complete": True}, None)
+        history.ended(id_, status, at(1_000_100.0), 3, 1.5, 0.2, {"complete": True}, None)
 
 
 async def listed(history: History, owner: str = "alice", status: str | None = None) -> list[str]:
@@ -49,12 +49,12 @@ async def test_what_was_noted_is_there_again(tmp_path: Path) -> None:
     request = {"sql": SQL, "budget": {"calls": 5}, "parameters": {"big": 2**80, "text": 'ü\n"'}}
     path = tmp_path / "history.sqlite"
     async with History.opened(path) as history:
-        await history.started("q_0", "alice", SQL, request, at(5.25))
-        await history.started("q_1", "alice", SQL, request, at(6.123456), "q_0")
+        history.started("q_0", "alice", SQL, request, at(5.25))
+        history.started("q_1", "alice", SQL, request, at(6.123456), "q_0")
         past = await history.get("alice", "q_1")
         assert past is not None
         assert (past.status, past.rows, past.finished, past.report) == ("running", 0, None, None)
-        await history.ended("q_1", "partial", at(9.0), 7, 3.5, 0.25, {"complete": False}, {"status": 500})
+        history.ended("q_1", "partial", at(9.0), 7, 3.5, 0.25, {"complete": False}, {"status": 500})
     async with History.opened(path, now=Time()) as history:
         past = await history.get("alice", "q_1")
         assert past is not None
@@ -232,20 +232,47 @@ async def test_who_does_not_wait_does_not_undo() -> None:
         assert (await listed(history))[0] == "q_2"  # and nothing is locked or half written
 
 
-async def test_an_id_that_is_there_already_changes_nothing() -> None:
+async def test_an_id_that_is_there_already_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with History.opened(now=Time()) as history:
         await begun(history, "q_1")
-        with pytest.raises(HistoryFailed, match="UNIQUE"):
-            await begun(history, "q_1", owner="bob")
+        await begun(history, "q_1", owner="bob")
+        await history.written()
+        assert "UNIQUE" in caplog.text
+        assert await listed(history, "bob") == []
         await begun(history, "q_2", first=1_000_001.0)
         assert await listed(history) == ["q_2", "q_1"]
 
 
+async def test_a_file_that_cannot_be_written_for_a_while_loses_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "history.sqlite"
+    async with History.opened(path, now=Time()) as history:
+        await begun(history, "q_1")
+        await history.written()
+        await history._do(lambda: history._db.execute("PRAGMA query_only = true"))
+        await begun(history, "q_2", first=1_000_001.0)
+        with pytest.raises(HistoryFailed, match="readonly"):
+            await history.written()
+        with pytest.raises(HistoryFailed, match="readonly"):
+            await begun(history, "q_3")
+        await over(history, "q_1")
+        assert await listed(history, status="running") == ["q_1"]  # what is there can be read
+        await history._do(lambda: history._db.execute("PRAGMA query_only = false"))
+        await history.written()
+        await begun(history, "q_4", first=1_000_002.0)
+        assert caplog.text.count("cannot be written") == 1
+    async with History.opened(path, now=Time()) as history:
+        assert await listed(history, status="complete") == ["q_1"]
+        assert await listed(history, status="failed") == ["q_4", "q_2"]
+
+
 def _run_and_die(path: str) -> None:
     async def run() -> None:
-        async with History.opened(Path(path)) as history:
+        async with History.opened(Path(path), now=Time()) as history:
             await begun(history, "q_1", "q_2")
             await over(history, "q_1")
+            await asyncio.sleep(2.0)  # forty times as long as is said
             os._exit(9)
 
     asyncio.run(run())
