@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from api.http.door import Door, Place
 from api.http.history import History
 from api.http.journal import Gone, batch_of
 from api.http.keys import Key, Meter
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 _LONG = 4_000  # characters of a statement of which one at a time is planned
 _PLANNERS = 16  # threads; what takes them long is done by DuckDB, elsewhere
+_AT_ONCE = 16  # queries that begin
 _SWEEP = 5.0  # seconds between two looks at what need not be kept any more
 
 
@@ -45,6 +47,7 @@ class Desk:
     closing: bool = False
 
     def __post_init__(self) -> None:
+        self._door = Door(_AT_ONCE)
         self._long = asyncio.Semaphore(1)
         self._planners = ThreadPoolExecutor(_PLANNERS, "plan")
         self._running = 0
@@ -126,8 +129,9 @@ class Desk:
         """A query that runs from now on. Raises a `Problem` where it may not."""
         self._check_open()
         asked = self._within(asked, key)
-        answers = await self.plan(asked)
-        return await self._started(asked, key, answers, streams)
+        with await self._door.enter() as place:
+            answers = await self.plan(asked)
+            return self._started(asked, key, answers, streams, place)
 
     async def retry(self, id_: str, key: Key, *, streams: bool) -> Run:
         """A query for what an earlier one could not be answered, that gives what the earlier one did not."""
@@ -141,8 +145,9 @@ class Desk:
             await self._take_into(given, earlier)
             earlier = await self.find(earlier.retry_of, key) if earlier.retry_of else None
         asked = self._within(Asked.model_validate(before.request), key)
-        answers = await self.plan(asked)
-        return await self._started(asked, key, answers, streams, given, id_)
+        with await self._door.enter() as place:
+            answers = await self.plan(asked)
+            return self._started(asked, key, answers, streams, place, given, id_)
 
     async def _take_into(self, given: Subtracting, run: Run) -> None:
         """All that a query has given."""
@@ -199,12 +204,13 @@ class Desk:
                 hint=f"at most {self.limits.queries:,} run at once (--max-queries)", headers={"Retry-After": "1"},
             )  # fmt: skip
 
-    async def _started(
+    def _started(
         self,
         asked: Asked,
         key: Key,
         answers: Answers,
         streams: bool,
+        place: Place,
         given: Subtracting | None = None,
         retry_of: str | None = None,
     ) -> Run:
@@ -232,13 +238,13 @@ class Desk:
             raise
         self.runs[run.id] = run
         self._running += 1
-        self._group.create_task(self._conducted(run, key))
+        self._group.create_task(self._conducted(run, key, place))
         return run
 
-    async def _conducted(self, run: Run, key: Key) -> None:
+    async def _conducted(self, run: Run, key: Key, place: Place) -> None:
         self.metrics.queries_started.add()
         try:
-            await run.conduct()
+            await run.conduct(place.leave)
         finally:
             self._running -= 1
             self.meter.release(key)

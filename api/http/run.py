@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -93,15 +93,16 @@ class Run:
         self._cut = ""  # why the rest was left out
         self._began = 0.0
 
-    async def conduct(self) -> None:
-        """From start to end. Never raises but when it is cancelled."""
+    async def conduct(self, begun: Callable[[], None]) -> None:
+        """From start to end. Never raises but when it is cancelled. Says when its sources have been asked, or never
+        will be."""
         loop, answers = asyncio.get_running_loop(), self._answers
         assert answers is not None, "a run is conducted once"
         self._began = loop.time()
         # Nobody is waited for any longer than the query may take.
         patience = loop.call_later(self._most_seconds + _PATIENCE, self.journal.abandon)
         try:
-            await self._told(answers)
+            await self._told(answers, begun)
         except* asyncio.CancelledError:
             self._why = self._why or CANCELLED
             raise
@@ -112,6 +113,7 @@ class Run:
             log.error("query %s failed", self.id, exc_info=_first(errors))
             self._failed(Problem(500, "internal", "The query failed for a reason that is ours, not yours"))
         finally:
+            begun()
             patience.cancel()
             self.seconds = loop.time() - self._began
             # All that the engine holds of it is let go; its results stay.
@@ -119,8 +121,9 @@ class Run:
             self._answers = None
             self._end()
 
-    async def _told(self, answers: Answers) -> None:
+    async def _told(self, answers: Answers, begun: Callable[[], None]) -> None:
         async with answers, asyncio.TaskGroup() as group:
+            begun()
             watching = group.create_task(self._watch(answers))
             try:
                 async for record in answers.records():

@@ -26,12 +26,16 @@ from mediator.query import duck
 from mediator.query.functions import stubs
 from mediator.query.parameters import Parameters, given
 from mediator.query.scope import find_relation, near_columns, unknown_relation
+from mediator.query.simple import column_names
 from mediator.query.trees import position_of
 from mediator.statements.database import NotOne
 
 
 def check(statement: exp.Expr, sql: str, catalog: Catalog, parameters: Parameters) -> list[str]:
     """The names of the answer's columns, as DuckDB gives them. Raises what is wrong."""
+    simple = column_names(statement, sql, catalog)
+    if simple is not None:
+        return simple
     schemas = {t.name: t for t in _tables(statement, sql, catalog)}
     relations = {n: r.schema for n, t in schemas.items() if (r := find_relation(catalog, t.name)) is not None}
     try:

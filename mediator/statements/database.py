@@ -3,6 +3,8 @@ variables."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import duckdb
 
 DESCRIBE = "DESCRIBE "
@@ -36,7 +38,11 @@ class NotOne(Exception):
 def described(here: duckdb.DuckDBPyConnection, sql: str, parameters: object = None) -> list[str]:
     """The columns of a statement as DuckDB names them, once it found that all is well with it: it is not run, but what
     is constant in it may be. Raises `NotOne`."""
-    statements = here.extract_statements(DESCRIBE + sql)
+    statements = here.extract_statements(sql)
     if len(statements) != 1:
         raise NotOne
-    return [row[0] for row in here.execute(statements[0], parameters).fetchall()]
+    if parameters is None and statements[0].type == duckdb.StatementType.SELECT:
+        with suppress(duckdb.Error):  # it is told below, with its place
+            return list(here.sql(statements[0]).columns)  # in a third of the time
+    (statement,) = here.extract_statements(DESCRIBE + sql)
+    return [row[0] for row in here.execute(statement, parameters).fetchall()]
