@@ -40,7 +40,7 @@ T = TypeVar("T")
 _LIGHT = 2_048
 _LIGHT_HOPS = 8
 _HEAVY_HOPS = 16
-_LAST_WORDS = 0.5  # seconds that a query which is to stop may take to say what it has found
+_LAST_WORDS = 0.3  # seconds that a query which is to stop may take to say what it has found
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import socket
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from mediator.query import duck
 _BATCH, _BUFFERED = 1 << 12, 1 << 13
 # Queries leave next to no cycles: to look for them after every few hundred objects took a third of the time.
 _SELDOM = 50_000, 20, 50
+# Seconds that a thread has the interpreter before another may: the event loop waits so long for each that works.
+SWITCH = 0.001
 
 log = logging.getLogger("mediator.http")
 
@@ -139,6 +142,7 @@ def listening(host: str, port: int) -> socket.socket:
 async def serve(house: House, sock: socket.socket) -> None:
     """Until a signal says that it is enough."""
     gc.set_threshold(*_SELDOM)
+    sys.setswitchinterval(SWITCH)
     host, port = sock.getsockname()[:2]
     made = server(house, host, port)
     with duck.apart(house.limits.memory):
