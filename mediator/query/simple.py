@@ -46,7 +46,7 @@ def _names(statement: exp.Select, sql: str, catalog: Catalog) -> list[str]:
     _only(statement, _CLAUSES)
     sources: _Sources = {}
     clause = statement.args.get("from_")
-    if clause is None:
+    if clause is None or not statement.expressions:
         raise _NotSimple
     _add(sources, clause.this, catalog)
     joins = statement.args.get("joins") or ()

@@ -195,7 +195,7 @@ def test_what_is_simple(sql: str) -> None:
         "SELECT title FROM books WHERE year > -1", "SELECT title FROM books -- a comment", "SELECT 1 FROM books",
         "SELECT title FROM books LIMIT 3 OFFSET 1", "SELECT DISTINCT title FROM books",
         "SELECT title FROM books ORDER BY 1", "SELECT isbn FROM books JOIN Offers",
-        "SELECT (SELECT title) FROM books", "WITH a AS (SELECT 1) SELECT title FROM books", "SELECT title",
+        "SELECT (SELECT title) FROM books", "WITH a AS (SELECT 1) SELECT title FROM books", "SELECT title", "SELECT FROM books",
         "SELECT b.title FROM books b JOIN Offers o ON p.isbn = b.isbn JOIN Offers p ON true",
         "SELECT title FROM `books`",
         "SELECT title FROM books UNION SELECT title FROM books", "SELECT isbn FROM books JOIN Offers USING (isbn)",
