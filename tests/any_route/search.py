@@ -194,7 +194,7 @@ def _started(prepared: Prepared, house: House, random: Random, effort: Effort) -
 
 
 def _prepared(case: Case, statement: str, effort: Effort) -> Prepared | None:
-    true = _answers(f"SELECT * FROM ({statement}) LIMIT {_MOST_ANSWERS + 1}", case.tables)
+    true = answers(f"SELECT * FROM ({statement}) LIMIT {_MOST_ANSWERS + 1}", case.tables)
     if true.total() > _MOST_ANSWERS:
         return None
     query = understand(statement, case.catalog)
@@ -289,7 +289,7 @@ def _check_what_is_missing(case: Case, one: Running, where: str) -> None:
     """What does not depend on what the report names is there, and nobody else could have provided it."""
     asking = one.eddy.asking
     lacking = [(relation, bind_set, binding) for relation, bind_set, binding, _ in asking.missing()]
-    least = _answers(one.prepared.statement, _without(case.tables, lacking))
+    least = answers(one.prepared.statement, _without(case.tables, lacking))
     if least - Counter(one.rows):
         raise Wrong(f"{where}\n  too few {least - Counter(one.rows)}\n  although it lacks only {lacking}")
     failed = {(relation, entry.method) for relation, _, _, entry in asking.missing()}
@@ -317,7 +317,7 @@ def _without(
     return kept
 
 
-def _answers(statement: str, tables: dict[str, pa.Table]) -> Counter[Row]:
+def answers(statement: str, tables: dict[str, pa.Table]) -> Counter[Row]:
     for name, table in tables.items():
         _oracle().register(name, table)
     return Counter(_oracle().execute(statement).fetchall())

@@ -1,0 +1,166 @@
+"""Which rows go to which cells.
+
+Each class of columns that are equal in every answer is a dimension of a cube, cut into shares. A row goes where its
+values of those columns point, and to every cell along the dimensions of which it has no column. So the rows of an
+answer meet in one cell, the one that the answer's values point to, and each cell can find its answers without knowing
+of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from mediator.query.model import Block, Column
+from pipeline.cells.hashing import hashed
+
+Numbers = NDArray[np.int64]
+_ROW = "#row as a whole"  # in place of a column
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """`fields` is the column of each alias that has one; `share` is how many cells there are along it."""
+
+    fields: Mapping[int, str]
+    share: int
+
+
+@dataclass(frozen=True)
+class Hypercube:
+    block: Block
+    dimensions: tuple[Dimension, ...]
+
+    @property
+    def cells(self) -> int:
+        return prod(d.share for d in self.dimensions)
+
+    def cells_of(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[int, Numbers]]:
+        """For each cell that any of the rows go to, their places in the batch."""
+        goes = np.zeros((self.cells, rows.num_rows), np.bool_)
+        for alias in self.block.aliases:
+            if alias.relation.name == relation:
+                self._mark(alias.number, rows, goes)
+        for cell in range(self.cells):
+            places = np.flatnonzero(goes[cell])
+            if len(places):
+                yield cell, places
+
+    def _mark(self, alias: int, rows: pa.RecordBatch, goes: NDArray[np.bool_]) -> None:
+        coordinates = [self._coordinates(d, alias, rows) for d in self.dimensions]
+        for cell, at in enumerate(product(*(range(d.share) for d in self.dimensions))):
+            here = np.ones(rows.num_rows, np.bool_)
+            for wanted, found in zip(at, coordinates, strict=True):
+                if found is not None:
+                    here &= found == wanted
+            goes[cell] |= here
+
+    def _coordinates(self, dimension: Dimension, alias: int, rows: pa.RecordBatch) -> Numbers | None:
+        """Along one dimension; -1 for rows that can be in no answer, None for all that there are."""
+        field = dimension.fields.get(alias)
+        if field is None:
+            return None
+        if field == _ROW:
+            return whole(rows, dimension.share)
+        return coordinates(self._values(alias, field, rows), dimension.share)
+
+    def _values(self, alias: int, field: str, rows: pa.RecordBatch) -> pa.Array:
+        for computed in self.block.aliases[alias].computed:
+            if computed.name == field:
+                return computed.evaluate(rows.select(list(computed.reads)))
+        return rows.column(field)
+
+    @property
+    def checks(self) -> bool:
+        """Whether rows may meet in cells that are not theirs. Where a relation stands in the block more than once, what
+        comes for one of its aliases is there for the others; and rows of the statement's own are everywhere."""
+        names = [a.relation.name for a in self.block.aliases]
+        return len(set(names)) < len(names) or any(a.relation.literal is not None for a in self.block.aliases)
+
+    def own(self, cell: int, gather: Mapping[Column, pa.Array], count: int) -> NDArray[np.bool_]:
+        """Which answers are this cell's, by the `points` of each dimension."""
+        mine = np.ones(count, np.bool_)
+        at = np.unravel_index(cell, [d.share for d in self.dimensions]) if self.dimensions else ()
+        for point, wanted, dimension in zip(self.points, at, self.dimensions, strict=True):
+            if point is not None and dimension.share > 1:
+                mine &= coordinates(gather[point], dimension.share) == wanted
+        return mine
+
+    @property
+    def points(self) -> tuple[Column | None, ...]:
+        """A column of each dimension that says where an answer lies along it."""
+        found: list[Column | None] = []
+        for dimension in self.dimensions:
+            alias, field = next(iter(dimension.fields.items()))
+            found.append(None if field == _ROW else Column(alias, field))
+        return tuple(found)
+
+
+def coordinates(values: pa.Array, share: int) -> Numbers:
+    """Where values point along a dimension; -1 for NULL, which equals nothing."""
+    numbers, there = hashed(values)
+    found = (numbers >> np.uint64(32)).astype(np.int64) % share
+    found[~there] = -1
+    return found
+
+
+def whole(rows: pa.RecordBatch, share: int) -> Numbers:
+    """Where rows as such point along a dimension: equal ones, which may come more than once, to the same place."""
+    found = np.zeros(rows.num_rows, np.uint64)
+    for column in rows.columns:
+        numbers, there = hashed(column)
+        found = found * np.uint64(31) + np.where(there, numbers, np.uint64(1))
+    return (found >> np.uint64(32)).astype(np.int64) % share
+
+
+def hypercube(block: Block, sizes: Sequence[float], cells: int) -> Hypercube:
+    """A cube of at most so many cells in which each has the fewest rows. `sizes` are those of the aliases, as far as
+    anybody knows."""
+    dimensions = [
+        fields for c in block.classes if c.constant is None and len(fields := _fields(c.columns)) > 1
+    ]
+    names = [a.relation.name for a in block.aliases]
+    if (
+        not dimensions
+    ):  # nothing is equal: the rows of the largest relation are dealt out, and meet all others
+        alone = [
+            a
+            for a in range(len(names))
+            if names.count(names[a]) == 1 and block.aliases[a].relation.literal is None
+        ]
+        dimensions = [{max(alone, key=lambda a: sizes[a]): _ROW}] if alone else []
+    best = min(_cuts(len(dimensions), cells), key=lambda shares: _fullness(dimensions, shares, sizes))
+    return Hypercube(block, tuple(Dimension(f, s) for f, s in zip(dimensions, best, strict=True)))
+
+
+def _fields(columns: Sequence[Column]) -> dict[int, str]:
+    """One column of each alias: the others of it are equal in every answer."""
+    return {c.alias: c.field for c in reversed(columns)}
+
+
+def _cuts(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """All ways to cut so many dimensions into no more than so many cells."""
+    if not dimensions:
+        yield ()
+        return
+    for share in range(1, cells + 1):
+        for rest in _cuts(dimensions - 1, cells // share):
+            yield (share, *rest)
+
+
+def _fullness(
+    dimensions: Sequence[Mapping[int, str]], shares: Sequence[int], sizes: Sequence[float]
+) -> tuple[float, int]:
+    """Rows of each cell; among equals, the fewer cells."""
+    rows = 0.0
+    for alias, size in enumerate(sizes):
+        rows += size / prod(
+            share for fields, share in zip(dimensions, shares, strict=True) if alias in fields
+        )
+    return rows, prod(shares)

@@ -1,0 +1,196 @@
+"""Cells give the same answers as one eddy, whatever arrives when, and whichever of them is made anew."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.query.model import Block, BlockStage
+from mediator.query.understand import understand
+from pipeline.cells.cell import Cell
+from pipeline.cells.exchange import Exchange
+from pipeline.cells.hashing import hashed
+from pipeline.cells.hypercube import Hypercube, hypercube
+from tests.any_route.drawing import Case, draw
+from tests.any_route.ranges import draw_ranges
+from tests.pipeline.scattered import Scattered, scattered
+
+SEEDS = 50
+CELLS = (1, 2, 3, 4, 6, 8, 12)
+
+
+def searched(drawn: Callable[[int], Case], seed: int) -> list[Scattered]:
+    """Every statement of the case of this seed, answered by cells and compared with DuckDB."""
+    case, found = drawn(seed), []
+    for statement in case.statements:
+        random = Random(seed)
+        one = scattered(case, statement, random.choice(CELLS), random)
+        if one is None:
+            continue
+        where = f"{drawn.__name__} {seed}, {one.cube.cells} cells: {statement}"
+        assert not one.rows - one.true, f"{where}: too many"
+        if not one.missing:
+            assert one.rows == one.true, f"{where}: too few"
+        assert not (one.missing and case.healthy), f"{where}: nothing failed"
+        assert max(one.lookups.values(), default=0) <= 1, f"{where}: asked again"
+        found.append(one)
+    return found
+
+
+@pytest.mark.parametrize("drawn", [draw, draw_ranges])
+def test_cells_give_what_one_eddy_gives(drawn: Callable[[int], Case]) -> None:
+    found = [one for seed in range(SEEDS) for one in searched(drawn, seed)]
+    assert sum(one.rebuilt for one in found) > 10
+    assert sum(one.cube.cells > 1 and len(one.answered_by) > 1 for one in found) > 10
+    assert sum(one.cube.checks for one in found) > 3
+    assert sum(bool(one.missing) for one in found) > 1
+
+
+# What each of them makes wrong, the search sees.
+_MUTATIONS: dict[str, tuple[type, str, object]] = {
+    "answers of other cells are given": (Hypercube, "own", lambda *a: [True] * a[-1]),
+    "rows go to the first cell alone": (
+        Hypercube,
+        "cells_of",
+        lambda s, r, rows: iter([(0, range(rows.num_rows))]),
+    ),
+    "what others asked for is left lying": (Cell, "_join", lambda *_: None),
+    "ends are not told to who asks late": (Exchange, "asked", lambda s, c, lookups: list(lookups)),
+}
+
+
+@pytest.mark.parametrize("name", _MUTATIONS)
+def test_a_rule_that_is_left_out_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    where, what, instead = _MUTATIONS[name]
+    monkeypatch.setattr(where, what, instead)
+    assert any(_is_wrong(seed) for seed in range(300))
+
+
+def _is_wrong(seed: int) -> bool:
+    try:
+        searched(draw, seed)
+    except Exception:  # wrong answers, or a cell that waits for ever
+        return True
+    return False
+
+
+def _block(sql: str, **relations: dict[str, pa.DataType]) -> Block:
+    scan = AccessMethod("scan", "scan", (Mirror("site", ""),), None)
+    catalog = Catalog(
+        {
+            name: Relation(name, tuple(Field(f, t) for f, t in fields.items()), (scan,))
+            for name, fields in relations.items()
+        },
+        {"site": Source("site")},
+    )
+    (stage,) = understand(sql, catalog).stages
+    assert isinstance(stage, BlockStage)
+    return stage.block
+
+
+INT, TEXT = pa.int64(), pa.string()
+CHAIN = _block(
+    "SELECT r.a, t.c FROM r, s, t WHERE r.a = s.a AND s.b = t.b",
+    r={"a": INT},
+    s={"a": INT, "b": INT},
+    t={"b": INT, "c": INT},
+)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cells", "shares"),
+    [
+        ((1e6, 1e6, 1e6), 4, (2, 2)),
+        ((1e6, 1e6, 10.0), 4, (4, 1)),
+        ((10.0, 1e6, 1e6), 4, (1, 4)),
+        ((1e6, 1e6, 1e6), 1, (1, 1)),
+        ((1e9, 1e9, 1e6), 16, (16, 1)),
+    ],
+)
+def test_shares_go_where_they_divide_most(
+    sizes: tuple[float, ...], cells: int, shares: tuple[int, ...]
+) -> None:
+    cube = hypercube(CHAIN, sizes, cells)
+    found = {tuple(sorted(d.fields)): d.share for d in cube.dimensions}
+    assert (found[0, 1], found[1, 2]) == shares
+
+
+def test_the_rows_of_an_answer_meet_in_one_cell() -> None:
+    cube = hypercube(CHAIN, (100.0, 100.0, 100.0), 6)
+    random = Random(3)
+    r = pa.record_batch({"a": pa.array([random.randrange(20) for _ in range(100)])})
+    s = pa.record_batch(
+        {"a": pa.array([random.randrange(20) for _ in range(100)]), "b": pa.array(range(100))}
+    )
+    t = pa.record_batch({"b": pa.array(range(100)), "c": pa.array([None] * 100, INT)})
+    placed = {
+        name: {
+            row: {cell for cell, places in cube.cells_of(name, rows) if row in places}
+            for row in range(rows.num_rows)
+        }
+        for name, rows in (("r", r), ("s", s), ("t", t))
+    }
+    met = Counter[int]()
+    for i, a in enumerate(r["a"].to_pylist()):
+        for j, b in enumerate(s["a"].to_pylist()):
+            if a == b:
+                (cell,) = placed["r"][i] & placed["s"][j] & placed["t"][j]
+                met[cell] += 1
+    assert len(met) == cube.cells
+
+
+def test_rows_without_a_value_go_nowhere_and_rows_that_join_with_nothing_by_value_are_dealt_out() -> None:
+    cube = hypercube(CHAIN, (1.0, 1.0, 1.0), 4)
+    assert list(cube.cells_of("r", pa.record_batch({"a": pa.array([None, None], INT)}))) == []
+    crossed = _block("SELECT r.a, s.b FROM r, s WHERE r.a < s.b", r={"a": INT}, s={"b": INT})
+    cube = hypercube(crossed, (1e6, 10.0), 4)
+    rows = pa.record_batch({"a": pa.array([*range(1000), *range(1000), None])})
+    placed = {cell: rows.take(pa.array(places))["a"].to_pylist() for cell, places in cube.cells_of("r", rows)}
+    assert len(placed) == 4
+    assert Counter(v for values in placed.values() for v in values) == Counter(rows["a"].to_pylist())
+    assert all(len(values) > 300 for values in placed.values())
+    assert not set(placed[0]) & set(placed[1])  # equal rows, of several replies, go to one place
+    few = pa.record_batch({"b": pa.array([1, 2])})
+    assert [len(places) for _, places in cube.cells_of("s", few)] == [2] * 4
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        (pa.array([1, -1, None, 2**62]), pa.array([1, -1, None, 2**62], pa.int64())),
+        (pa.array([1, 7, None], pa.int8()), pa.array([1, 7, None], pa.int64())),
+        (
+            pa.array(["", "a", "\u00fc" * 40, None]),
+            pa.array(["", "a", "\u00fc" * 40, None], pa.large_string()),
+        ),
+        (pa.array([0.0, float("nan"), 1.5]), pa.array([-0.0, -float("nan"), 1.5])),
+        (pa.array(["x", "y", "z"]).slice(1), pa.array(["y", "z"])),
+        (pa.array(["x", "y", "x"]).dictionary_encode().cast(TEXT), pa.array(["x", "y", "x"])),
+        (pa.array([True, False, None]), pa.array([True, False, None])),
+        (pa.array([5], pa.timestamp("us")), pa.array([5], pa.timestamp("us"))),
+        (pa.array([b"a", b""], pa.binary()), pa.array([b"a", b""], pa.large_binary())),
+    ],
+)
+def test_equal_values_have_equal_numbers(left: pa.Array, right: pa.Array) -> None:
+    (a, here), (b, there) = hashed(left), hashed(right)
+    assert here.tolist() == there.tolist() == left.is_valid().to_pylist()
+    assert a[here].tolist() == b[there].tolist()
+
+
+def test_numbers_are_the_same_in_every_process_and_spread() -> None:
+    numbers, _ = hashed(pa.array([0, 1, 2, -1]))
+    assert numbers.tolist() == PINNED_INTS
+    numbers, _ = hashed(pa.array(["", "a", "dune"]))
+    assert numbers.tolist() == PINNED_TEXTS
+    many, _ = hashed(pa.array(range(100_000)))
+    counts = Counter(((many >> 32) % 7).tolist())
+    assert max(counts.values()) < 1.05 * min(counts.values())
+
+
+PINNED_INTS = [16294208416658607535, 10451216379200822465, 10905525725756348110, 16490336266968443936]
+PINNED_TEXTS = [17665956581633026203, 198367012849983736, 14738012619111729925]
