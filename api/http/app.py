@@ -10,12 +10,14 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
 
 from api.cells import json_of
 from api.http import about, health, queries, saved
 from api.http.desk import Desk
 from api.http.guard import left_to_the_guard
 from api.http.problems import MEDIA_TYPE, Problem
+from api.http.reference import page
 from api.http.requests import Asked
 
 _ABOUT = """\
@@ -39,6 +41,7 @@ def application(open_desk: Callable[[], AbstractAsyncContextManager[Desk]]) -> F
         version=version("mediator"),
         description=_ABOUT,
         lifespan=lifespan,
+        docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
         responses={"default": {"description": "What is wrong, and what to do", "content": _PROBLEM}},
@@ -50,6 +53,11 @@ def application(open_desk: Callable[[], AbstractAsyncContextManager[Desk]]) -> F
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, left_to_the_guard)
     _describe(app)
+
+    @app.get("/docs", include_in_schema=False)
+    def docs() -> HTMLResponse:
+        return HTMLResponse(page(app.openapi()))
+
     return app
 
 

@@ -26,17 +26,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.cells import harmless
 from api.exits import Mistake
+from api.http import reference
 from api.http.keys import Key, Keyring
 from api.http.problems import MEDIA_TYPE, Problem
 
 NEEDS_NO_KEY = frozenset({"/healthz", "/readyz"})
 NOTHING = "default-src 'none'; frame-ancestors 'none'"
-# Of Swagger UI, as FastAPI writes it: a script in the page, which loads another.
-SWAGGER = (
-    "default-src 'none'; script-src 'unsafe-inline' https://cdn.jsdelivr.net; style-src 'unsafe-inline' "
-    "https://cdn.jsdelivr.net; img-src 'self' data: https://fastapi.tiangolo.com; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
 
 _MOST_BODY = 1 << 20
 # uvicorn holds back unfinished headers of more than 16 KiB, but not those that arrive in one piece.
@@ -90,7 +85,7 @@ class Guard:
         self.origins = frozenset(map(_configured_origin, origins))
         self.most_body = most_body
         self.needs_no_key = needs_no_key
-        self.pages = {"/docs": SWAGGER} if pages is None else pages
+        self.pages = {"/docs": reference.POLICY} if pages is None else pages
         self.answered = answered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

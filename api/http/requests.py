@@ -100,7 +100,7 @@ class Steer(_Said):
     """A change to a query in mid-run."""
 
     prefer: dict[_Condition, _Weight] | None = Field(
-        None, description="takes the place of all that was preferred"
+        None, description="takes the place of all that was preferred", examples=[{"price < 10": 5.0}]
     )
     pause: list[_Name] = Field(default_factory=list)
     resume: list[_Name] = Field(default_factory=list)

@@ -226,7 +226,9 @@ async def test_every_answer_has_the_headers_that_keep_pages_out() -> None:
             assert "access-control-allow-origin" not in reply.headers
             assert "vary" not in reply.headers
         docs = await server.ask("/docs")
-        assert "https://cdn.jsdelivr.net" in docs.one("content-security-policy")
+        assert "style-src 'sha256-" in docs.one("content-security-policy")
+        assert "unsafe" not in docs.one("content-security-policy")
+        assert "http" not in docs.one("content-security-policy")
         assert "frame-ancestors 'none'" in docs.one("content-security-policy")
 
 
