@@ -15,8 +15,9 @@ from mediator.query.model import Block, BlockStage
 from mediator.query.understand import understand
 from pipeline.cells.cell import Cell, Said
 from pipeline.cells.envelopes import Envelope, Lookup
-from pipeline.cells.exchange import Exchange
+from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
+from pipeline.cells.packing import packed, unpacked
 from tests.any_route.drawing import Case
 from tests.any_route.search import Row, answers
 from tests.any_route.sources import Sources
@@ -52,11 +53,12 @@ class _Run:
     def __init__(self, case: Case, statement: str, block: Block, cells: int, random: Random) -> None:
         self._random = random
         self._sources = Sources(case, random)
+        self._relations = case.catalog.relations
         self._verdict = verdict(block, statement)
         sizes = [random.choice((1.0, 10.0, 1000.0)) for _ in block.aliases]
         cube = hypercube(block, sizes, cells)
         self.found = Scattered(statement, cube, answers(statement, case.tables))
-        self._exchange = Exchange(cube)
+        self._hub = Hub(cube)
         self._cells = [self._made(n) for n in range(cube.cells)]
         self._waiting: list[list[Envelope]] = [[] for _ in self._cells]
         self._told: list[list[list[Envelope]]] = [[] for _ in self._cells]  # by epoch
@@ -78,7 +80,7 @@ class _Run:
         begun = [False] * len(self._cells)
         while True:
             for n in range(len(self._cells)):
-                self._waiting[n] += self._exchange.due(n)
+                self._waiting[n] += self._hub.due(n)
             ready = [n for n in range(len(self._cells)) if self._waiting[n] or not begun[n]]
             if ready and (not self._sources.busy or self._random.random() < 0.4):
                 number = self._random.choice(ready)
@@ -98,7 +100,7 @@ class _Run:
 
     def _turn(self, number: int) -> None:
         waiting = self._waiting[number]
-        some = waiting[: self._random.randint(1, len(waiting))] if waiting else []
+        some = [self._carried(e) for e in waiting[: self._random.randint(1, len(waiting))]] if waiting else []
         del waiting[: len(some)]
         self._told[number].append(some)
         said = self._cells[number].epoch(some)
@@ -108,11 +110,15 @@ class _Run:
             self.found.answered_by[number] += len(rows)
         self._ask(number, said)
 
+    def _carried(self, envelope: Envelope) -> Envelope:
+        """As it is on the other side of whatever carries it."""
+        return unpacked(packed(envelope, self._relations), self._relations)
+
     def _ask(self, number: int, said: Said) -> None:
-        for lookup in self._exchange.asked(number, said.asks):
+        for lookup in self._hub.asked(number, said.asks):
             self.found.lookups[lookup] += 1
             self._sources.ask(
-                Ask(next(self._numbers), *lookup[:3], (lookup.binding,)), _Delivery(self._exchange, lookup)
+                Ask(next(self._numbers), *lookup[:3], (lookup.binding,)), _Delivery(self._hub, lookup)
             )
 
     def _rebuild(self, number: int, begun: list[bool]) -> None:
@@ -128,18 +134,18 @@ class _Run:
 class _Delivery:
     """What comes of one lookup."""
 
-    def __init__(self, exchange: Exchange, lookup: Lookup) -> None:
-        self._exchange, self._lookup = exchange, lookup
+    def __init__(self, hub: Hub, lookup: Lookup) -> None:
+        self._hub, self._lookup = hub, lookup
         self._landings: list[int] = []
 
     def __call__(self, event: Event) -> None:
         match event:
             case Arrived(_, landing):
-                self._landings.append(self._exchange.came((self._lookup,), landing.rows))
+                self._landings.append(self._hub.came((self._lookup,), landing.rows))
             case Exhausted():
-                self._exchange.over(self._lookup, event.at, event.until, self._landings)
+                self._hub.over(self._lookup, event.at, event.until, self._landings)
             case Failed():
-                self._exchange.broken(self._lookup, event.cause)
+                self._hub.broken(self._lookup, event.cause)
 
 
 def scattered(case: Case, statement: str, cells: int, random: Random) -> Scattered | None:

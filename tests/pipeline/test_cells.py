@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Callable
+from decimal import Decimal
 from random import Random
 
 import pyarrow as pa
 import pytest
 
 from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.errors import Cause
 from mediator.query.model import Block, BlockStage
 from mediator.query.understand import understand
 from pipeline.cells.cell import Cell
-from pipeline.cells.exchange import Exchange
+from pipeline.cells.envelopes import Broken, Came, Lookup, Over
 from pipeline.cells.hashing import hashed
+from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
+from pipeline.cells.packing import packed, unpacked
 from tests.any_route.drawing import Case, draw
 from tests.any_route.ranges import draw_ranges
 from tests.pipeline.scattered import Scattered, scattered
@@ -60,7 +65,7 @@ _MUTATIONS: dict[str, tuple[type, str, object]] = {
         lambda s, r, rows: iter([(0, range(rows.num_rows))]),
     ),
     "what others asked for is left lying": (Cell, "_join", lambda *_: None),
-    "ends are not told to who asks late": (Exchange, "asked", lambda s, c, lookups: list(lookups)),
+    "ends are not told to who asks late": (Hub, "asked", lambda s, c, lookups: list(lookups)),
 }
 
 
@@ -94,6 +99,17 @@ def _block(sql: str, **relations: dict[str, pa.DataType]) -> Block:
 
 
 INT, TEXT = pa.int64(), pa.string()
+WIDE = Relation(
+    "wide",
+    (
+        Field("text", TEXT),
+        Field("number", pa.float64()),
+        Field("day", pa.date32()),
+        Field("bytes", pa.binary()),
+        Field("price", pa.decimal128(9, 2)),
+    ),
+    (AccessMethod("by_all", "index", (), None),),
+)
 CHAIN = _block(
     "SELECT r.a, t.c FROM r, s, t WHERE r.a = s.a AND s.b = t.b",
     r={"a": INT},
@@ -194,3 +210,21 @@ def test_numbers_are_the_same_in_every_process_and_spread() -> None:
 
 PINNED_INTS = [16294208416658607535, 10451216379200822465, 10905525725756348110, 16490336266968443936]
 PINNED_TEXTS = [17665956581633026203, 198367012849983736, 14738012619111729925]
+
+
+def test_envelopes_are_the_same_on_the_other_side() -> None:
+    relations = {"r": CHAIN.aliases[0].relation, "wide": WIDE}
+    binding = ("it's [\u00fc]", 1.5, datetime.date(2020, 2, 29), b"\x00\xff", Decimal("1.50"))
+    lookup, other = (
+        Lookup("wide", "by_all", tuple(WIDE.schema.names), b) for b in (binding, ("", 0.0, *binding[2:]))
+    )
+    rows = pa.RecordBatch.from_pylist([dict(zip(WIDE.schema.names, binding, strict=True))], WIDE.schema)
+    scan = Lookup("r", "scan", (), ())
+    for envelope in (
+        Came((lookup, other), 7, rows),
+        Came((scan,), 0, pa.record_batch({"a": pa.array([1, None])})),
+        Over(lookup, 1.5, float("inf"), (7, 9)),
+        Over(scan, 0.0, 12.25, ()),
+        Broken(other, Cause("refused", 'it says "no"')),
+    ):
+        assert unpacked(packed(envelope, relations), relations) == envelope

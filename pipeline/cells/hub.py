@@ -14,7 +14,7 @@ from pipeline.cells.envelopes import Broken, Came, Envelope, Lookup, Over
 from pipeline.cells.hypercube import Hypercube
 
 
-class Exchange:
+class Hub:
     def __init__(self, cube: Hypercube) -> None:
         self._cube = cube
         self._numbers = count()
