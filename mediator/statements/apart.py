@@ -46,7 +46,6 @@ class Worker:
 
     def describe(self, request: wire.Describe) -> list[str]:
         """Raises `wire.Ended` when the process is not there any more, as `run` does."""
-        self._interrupted = 0
         try:
             wire.ask(self._file, request)
             self._file.flush()
@@ -56,7 +55,6 @@ class Worker:
         return names
 
     def run(self, request: wire.Run, tables: Tables) -> pa.Table:
-        self._interrupted = 0
         try:
             wire.ask(self._file, request)
             for table in tables.values():
@@ -72,7 +70,7 @@ class Worker:
 
     def _heard(self) -> wire.Message:
         told = wire.read(self._file)
-        self.leaves = told.get("leaves", False)
+        self.leaves = self.leaves or told.get("leaves", False)
         self.seconds += told.get("seconds", 0.0)
         match told.get("error"):
             case None:
@@ -86,8 +84,21 @@ class Worker:
             case name:
                 raise getattr(duckdb, name, duckdb.Error)(told["text"])
 
+    @property
+    def alive(self) -> bool:
+        """Whether it is there, and has nothing to say."""
+        try:
+            self._sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def interrupt(self) -> None:
-        """Once is a word; who does not hear it is ended."""
+        """Once is a word; who does not hear it is ended. It is not used again: a word that comes late would be heard
+        by what comes next."""
+        self.leaves = True
         self._interrupted += 1
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGUSR1 if self._interrupted == 1 else signal.SIGKILL)
@@ -111,7 +122,7 @@ class Apart:
     def __init__(self, memory: int, at_once: int) -> None:
         self._memory, self._at_once = memory, at_once
         self._changed = threading.Condition()  # of the three below
-        self._idle: list[Worker] = []
+        self.idle: list[Worker] = []
         self.busy: set[Worker] = set()
         self._wanted = 0  # workers that somebody uses, or is about to
         self._nursery = Nursery(memory)
@@ -119,7 +130,7 @@ class Apart:
     def __enter__(self) -> Self:
         self._nursery.begin()
         try:
-            self._idle.append(self._nursery.born())
+            self.idle.append(self._nursery.born())
         except BaseException:
             self._nursery.end()
             raise
@@ -130,8 +141,8 @@ class Apart:
     ) -> None:
         """Whatever still runs is ended."""
         with self._changed:
-            workers = (*self._idle, *self.busy)
-            self._idle.clear()
+            workers = (*self.idle, *self.busy)
+            self.idle.clear()
         for worker in workers:
             worker.end()
         self._nursery.end()
@@ -203,7 +214,12 @@ class Apart:
                     raise Interrupted
                 self._changed.wait(_AGAIN)
             self._wanted += 1
-            worker = self._idle.pop() if self._idle else None
+            worker = None
+            while self.idle and worker is None:
+                worker = self.idle.pop()
+                if not worker.alive:
+                    worker.end()
+                    worker = None
         try:
             worker = worker or self._nursery.born()
         except BaseException:
@@ -216,9 +232,9 @@ class Apart:
     def _give_back(self, worker: Worker) -> None:
         with self._changed:
             self.busy.discard(worker)
-            stays = not worker.leaves and len(self._idle) < _SPARE
+            stays = not worker.leaves and len(self.idle) < _SPARE
             if stays:
-                self._idle.append(worker)
+                self.idle.append(worker)
         if not stays:
             worker.end()
         self._leave()

@@ -48,11 +48,11 @@ class Patience:
 
     def lose(self) -> None:
         """Interrupt what runs, and begin nothing more."""
-        with self._lock:
+        with self._lock:  # else one might have begun something else meanwhile, for somebody else
             self.lost = True
-            running = tuple(self._running)
-        for one in running:
-            one.interrupt()
+            running = bool(self._running)
+            for one in self._running:
+                one.interrupt()
         if running:  # between two of its steps a statement does not hear it
             again = threading.Timer(_AGAIN, self.lose)
             again.daemon = True

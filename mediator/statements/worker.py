@@ -38,9 +38,8 @@ _PAGE = resource.getpagesize()
 def work(sock: socket.socket, memory: int) -> None:
     """Until the other side has closed its end."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {INTERRUPT})  # before DuckDB begins any thread
-    addresses = (
-        _bytes(0) + memory + _ADDRESSES
-    )  # one call may ask for any number, and more is refused at once
+    # One call may ask for any number, and more than these is refused at once.
+    addresses = _bytes(0) + memory + _ADDRESSES
     resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
     connection, before = opened(memory), _bytes(1)
     watch = _Watch(connection, before + _BESIDE * memory)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -196,6 +197,25 @@ def test_a_worker_that_is_killed_is_replaced(apart: Apart) -> None:
         with pytest.raises(Unsupported, match="ended the process that ran it"):
             running.result(20.0)
     assert apart.run("SELECT 1 AS one", {}, None)[0].to_pylist() == [{"one": 1}]
+
+
+def test_a_worker_that_has_ended_while_nobody_used_it_is_not_used(apart: Apart) -> None:
+    for _ in range(3):
+        apart.run("SELECT 1 AS one", {}, None)
+        for worker in apart.idle:
+            os.kill(worker.pid, signal.SIGKILL)
+            until(lambda w=worker: not w.alive, "it has ended")  # type: ignore[misc]
+        assert apart.run("SELECT 2 AS two", {}, None)[0].to_pylist() == [{"two": 2}]
+
+
+def test_an_interrupt_that_comes_late_hurts_nobody(apart: Apart) -> None:
+    """It is sent around the moment at which the statement ends, over and over."""
+    for n in range(60):
+        patience = Patience()
+        threading.Timer(n * 0.0001, patience.lose).start()
+        with patience.at_hand(), suppress(Interrupted):
+            apart.run("SELECT 1 AS one", {}, None)
+        assert apart.run("SELECT 2 AS two", {}, None)[0].to_pylist() == [{"two": 2}]
 
 
 def test_a_nursery_that_is_killed_is_replaced(apart: Apart) -> None:
