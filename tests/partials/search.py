@@ -306,7 +306,7 @@ def _check_true(case: Case, query: Watched, mask: int, partial: list[Row]) -> No
     columns = [f'{aliases[a].name}."{f.name}"' for a in ordered for f in aliases[a].relation.fields]
     listed = ", ".join(f"{t.name} AS {t.alias_or_name}" for t in tables)
     condition = f" WHERE {' AND '.join(f'({c})' for c in kept)}" if kept else ""
-    true = any_route._answers(f"SELECT {', '.join(columns)} FROM {listed}{condition}", case.tables)
+    true = any_route.answers(f"SELECT {', '.join(columns)} FROM {listed}{condition}", case.tables)
     unique = Counter(dict.fromkeys(partial, 1)) if _merged(query, mask) else Counter(partial)
     if unique - true:
         raise Wrong(f"{query.where}\n  no rows of {named}: {unique - true}")
