@@ -1,0 +1,48 @@
+"""How Spark finds `format("mediator")`: it looks through every top-level module that is called `pyspark_...`.
+
+So there is nothing to register, and nothing is loaded here before it is used: every Spark program on this machine that
+uses any Python data source loads this file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """A relation of a catalog, or a query over several. `docs/spark.md` has the options."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "mediator"
+
+    def schema(self) -> StructType:
+        from pipeline.options import wanted
+        from pipeline.reading import schema_of
+        from pipeline.types import Columns
+
+        asked = wanted(self.options)
+        return Columns.of(schema_of(asked, asked.load())).taken
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from pipeline.options import wanted
+        from pipeline.reading import Reader, RelationReader, check_schema
+
+        asked = wanted(self.options)
+        check_schema(schema, asked, asked.load())
+        return RelationReader(asked) if asked.relation else Reader(asked)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        from pipeline.options import wanted
+        from pipeline.reading import check_schema
+        from pipeline.streaming import StreamReader
+
+        asked = wanted(self.options)
+        check_schema(schema, asked, asked.load())
+        return StreamReader(asked, schema)
