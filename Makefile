@@ -50,6 +50,7 @@ test: setup ## run every test, in parallel
 	  || { echo "The tests follow the tutorial, which asks with curl, and there is none here: apt-get install curl"; exit 1; }
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { echo "The tests start a PostgreSQL server, and there is none here: apt-get install postgresql"; exit 1; }
+	@$(BIN)/python -m pipeline.java >/dev/null
 	$(BIN)/python -m pytest -n auto
 
 check: setup ## format, lint, types, import contract

@@ -1,4 +1,4 @@
-"""`mediator doctor`: what is here of all that the mediator can use, what it is for, and what to do where it is missing."""
+"""`mediator doctor`: what is here of all that the mediator uses, what for, and what to do where it is missing."""
 
 from __future__ import annotations
 

@@ -145,8 +145,8 @@ def read_piece(path: Path) -> Iterator[pa.RecordBatch]:
                 yield reader.get_batch(number)
     except (OSError, pa.ArrowInvalid) as error:
         raise LogError(
-            f"{path}: this piece of the log cannot be read here ({error}): the log must be a folder that every executor "
-            "sees, and must not be changed"
+            f"{path}: this piece of the log cannot be read here ({error}): the log must be a folder that every "
+            "executor sees, and must not be changed"
         ) from None
 
 

@@ -23,13 +23,18 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from mediator.answering import verdicts_of
+from mediator.errors import Unanswerable
 from pipeline.errors import BadOption, LogError
 from pipeline.filling import Filling
 from pipeline.log import Log, read_piece
 from pipeline.options import Wanted
+from pipeline.reading import understood
 
 _TASKS = 8  # that read the pieces of one micro-batch, at most
 _LOOK = 0.02  # seconds between two looks for a new piece
+
+_NO_FILTERS = "Spark gives no filters to a stream: say it with .option('query', 'SELECT ... WHERE ...')"
 
 Offset = dict[str, Any]
 
@@ -50,6 +55,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "a stream needs .option('log', FOLDER): the answers are written there once before they are used, as "
                 "sites cannot be asked again and be expected to say the same"
             )
+        check_answerable(wanted)
         self._wanted = wanted
         self._columns = schema.simpleString()
         self._to_the_end = False  # whether the trigger waits for all answers
@@ -144,3 +150,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if os.getppid() != parent:
                 raise InterruptedError("Spark has gone")
             time.sleep(_LOOK)
+
+
+def check_answerable(wanted: Wanted) -> None:
+    """Before any log is begun: Spark gives a stream no filters, so its conditions have to be in a query."""
+    catalog = wanted.load()
+    try:
+        verdicts_of(understood(wanted, catalog), catalog)
+    except Unanswerable as error:
+        if wanted.query:
+            raise
+        raise Unanswerable(error.message, hint=f"{error.hint}\n{_NO_FILTERS}") from None
