@@ -20,10 +20,11 @@ import pyarrow as pa
 
 from mediator.answering import verdicts_of
 from mediator.query.model import BlockStage, Query
+from mediator.query.understand import understand
 from pipeline.asking import Asking
 from pipeline.log import Log, Writer, read_piece
 from pipeline.options import Wanted
-from pipeline.reading import understood
+from pipeline.reading import asked_of
 from pipeline.types import Columns
 
 PIECE_ROWS = 65_536
@@ -75,14 +76,15 @@ class Filling:
     def _fill(self, writer: Writer) -> None:
         wanted, log = self._wanted, self._log
         catalog = wanted.load()
-        query = understood(wanted, catalog)
+        sql, parameters = asked_of(wanted, catalog)
+        query = understand(sql, catalog, parameters)
         verdicts_of(query, catalog)
         columns = Columns.of(query.schema)
         given = Given()
         for number in range(log.pieces()):
             for batch in read_piece(log.piece(number)):
                 given.add(batch)
-        with Asking(catalog, query.sql, wanted.parameters, wanted.settings, log.store) as asking:
+        with Asking(catalog, sql, parameters, wanted.settings, log.store) as asking:
             self._asking = asking
             rows = (given.rest(columns.arranged(batch)) for batch in asking.batches())
             if steady(query):

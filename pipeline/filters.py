@@ -42,6 +42,8 @@ class Condition:
     def sql(self, names: Iterable[str]) -> str:
         """`names` are those of the parameters that hold the values."""
         column, given = quoted(self.column), [f"${name}" for name in names]
+        if self.operator == "IN" and not given:
+            return "FALSE"
         if self.operator == "IN":
             return f"{column} IN ({', '.join(given)})"
         if self.operator == "^=":
@@ -56,11 +58,6 @@ class Statement:
     relation: str
     schema: pa.Schema
     conditions: tuple[Condition, ...] = ()
-
-    @property
-    def never(self) -> bool:
-        """Whether a list that a column is to be in is empty, as one of nothing but NULLs is."""
-        return any(c.operator == "IN" and not c.values for c in self.conditions)
 
     @property
     def sql(self) -> str:
@@ -87,7 +84,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Pushing:
-    """Takes Spark's filters, and gives back those that Spark has to test itself."""
+    """Takes what it can of Spark's filters, and gives all of them back."""
 
     schema: pa.Schema
     conditions: list[Condition] = field(default_factory=list)
@@ -97,8 +94,8 @@ class Pushing:
             condition = self._condition(one)
             if condition is not None:
                 self.conditions.append(condition)
-            if condition is None or not _alike(self.schema.field(condition.column).type):
-                yield one
+            # Spark tests all of them again: it may read with what another query pushed (see `pushed.py`).
+            yield one
 
     def _condition(self, said: Filter) -> Condition | None:
         """None where the statement cannot say it, or not in the same sense."""
@@ -154,12 +151,6 @@ def _value(value: Any, type_: pa.DataType) -> Any:
         fits = isinstance(value, datetime.datetime) and (value.tzinfo is None) == (type_.tz is None)
         return value if fits and type_.unit == "us" else None
     return None
-
-
-def _alike(type_: pa.DataType) -> bool:
-    """Whether the engine compares two such values just as Spark does, so that Spark need not look again."""
-    checks = (pt.is_boolean, pt.is_integer, pt.is_decimal, pt.is_date, _is_text)
-    return any(check(type_) for check in checks)
 
 
 def _is_text(type_: pa.DataType) -> bool:

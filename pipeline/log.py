@@ -70,14 +70,18 @@ class Log:
         return self.folder / _STORE
 
     def pieces(self) -> int:
-        """How many there are: those without a gap before them."""
+        """How many there are. Raises `LogError` where one before them is gone."""
         numbers = {int(match[1]) for name in os.listdir(self.folder) if (match := _PIECE.fullmatch(name))}
-        if numbers and len(numbers) <= max(numbers):
-            missing = next(number for number in range(max(numbers)) if number not in numbers)
+        count = max(numbers, default=-1) + 1
+        # What appears while the folder is listed may be left out of the list.
+        missing = [
+            number for number in range(count) if number not in numbers and not self.piece(number).exists()
+        ]
+        if missing:
             raise LogError(
-                f"{self.piece(missing)} is missing: a log must not be changed. Begin another, with a new checkpoint"
+                f"{self.piece(missing[0])} is missing: a log must not be changed. Begin another, with a new checkpoint"
             )
-        return len(numbers)
+        return count
 
     def piece(self, number: int) -> Path:
         return self.folder / f"{number:08d}.arrow"
@@ -114,7 +118,7 @@ class Writer:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._next = log.pieces()
-        for left in log.folder.glob(".*.new"):  # by one that was killed
+        for left in log.folder.glob(".*.arrow.new"):  # by one that was killed
             left.unlink(missing_ok=True)
 
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:

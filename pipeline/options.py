@@ -40,6 +40,10 @@ class Wanted:
     relation: str = ""
     query: str = ""  # a whole statement; one of the two is given
     parameters: Any = ()
+    bindings: Mapping[str, tuple[Any, ...]] = field(
+        default_factory=dict
+    )  # of the relation: the values of its columns
+    pushdown: bool = False  # whether Spark's filters are taken as well
     settings: Mapping[str, Any] = field(default_factory=dict)  # the engine's, for this query
     partial: bool = False  # an answer that is not complete will do
     partitions: int | None = None
@@ -51,6 +55,8 @@ class Wanted:
         try:
             catalog = chosen_catalog(self.catalog, self.variables)
         except CatalogError as error:
+            if all(os.path.exists(name) for name in self.catalog):
+                raise
             raise CatalogError(f"{error}\n{_ELSEWHERE}") from None
         if catalog is None:
             raise BadOption(
@@ -73,13 +79,17 @@ def wanted(options: Mapping[str, str]) -> Wanted:
             "say what to read: either .option('relation', NAME), for one relation, or .option('query', SQL)"
         )
     if relation and "parameters" in said:
-        raise BadOption("parameters are those of a query: with a relation use .where(...)")
+        raise BadOption("parameters are those of a query: with a relation say bindings")
+    if query and ("bindings" in said or "pushdown" in said):
+        raise BadOption("bindings and pushdown are those of a relation: a query says its own conditions")
     return Wanted(
         tuple(filter(None, _parted(said.get("catalog", "")))),
         {name: str(value) for name, value in _read(said, "variables", _object, _NOTHING).items()},
         relation,
         query,
         _read(said, "parameters", _parameters, ()),
+        _read(said, "bindings", _bindings, {}),
+        _read(said, "pushdown", _one_of(("true", "false")), "false") == "true",
         {name: _read(said, name, read, None) for name, read in _SETTINGS.items() if name in said},
         _read(said, "incomplete", _one_of(INCOMPLETE), "fail") == "allow",
         _read(said, "partitions", _count, None),
@@ -134,6 +144,18 @@ def _parameters(text: str) -> Any:
     if not isinstance(value, dict | list):
         raise ValueError("expected a JSON object for $name, or a JSON array for ?")
     return value
+
+
+def _bindings(text: str) -> dict[str, tuple[Any, ...]]:
+    """`{"isbn": ["1", "2"], "stars": 5}`"""
+    found = {}
+    for column, said in _object(text).items():
+        values = said if isinstance(said, list) else [said]
+        if not all(isinstance(value, str | int | float | bool | None) for value in values):
+            raise ValueError(f"expected a value for {column}, or an array of values")
+        # A NULL is equal to nothing.
+        found[column] = tuple(dict.fromkeys(value for value in values if value is not None))
+    return found
 
 
 def _weights(text: str) -> dict[str, float]:
@@ -191,6 +213,8 @@ _NAMES = frozenset(
         "relation",
         "query",
         "parameters",
+        "bindings",
+        "pushdown",
         "incomplete",
         "partitions",
         "log",

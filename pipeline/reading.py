@@ -12,7 +12,6 @@ from pyspark.sql.types import StructType
 from mediator.answering import verdicts_of
 from mediator.catalog.model import Catalog
 from mediator.errors import Unanswerable
-from mediator.query.model import Query
 from mediator.query.parameters import Parameters
 from mediator.query.understand import understand
 from pipeline.asking import Asking
@@ -20,7 +19,13 @@ from pipeline.dividing import divided, settings_for, share_of
 from pipeline.errors import BadOption
 from pipeline.filters import Condition, Pushing, Statement, quoted
 from pipeline.options import Wanted
+from pipeline.pushed import check_alone
 from pipeline.types import Columns
+
+_IN_SPARK = (
+    """In Spark: .option('bindings', '{"FIELD": ["VALUE", ...]}') says it of a relation; of several, a query does. """
+    "With .option('pushdown', 'true') .where(...) says it, of a DataFrame that is used once"
+)
 
 
 @dataclass
@@ -61,51 +66,66 @@ class Reader(DataSourceReader):
 
 
 class RelationReader(Reader):
-    """Of a relation, whose bind-fields get their values from Spark's filters."""
+    """Of a relation, whose bind-fields get their values from the option `bindings`. Spark tests its filters itself."""
 
     def __init__(self, wanted: Wanted) -> None:
         super().__init__(wanted)
-        self._conditions: tuple[Condition, ...] = ()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        pushing = Pushing(schema_of(self._wanted, self._wanted.load()))
-        rest = list(pushing.push(filters))
-        self._conditions = tuple(pushing.conditions)
-        return rest
+        self._pushed: tuple[Condition, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
         wanted = self._wanted
         catalog = wanted.load()
-        statement = Statement(wanted.relation, schema_of(wanted, catalog), self._conditions)
-        if statement.never:
-            return [Nothing(None)]
+        statement = statement_of(wanted, catalog, self._pushed)
         query = understand(statement.sql, catalog, statement.parameters)
         try:
             verdicts_of(query, catalog)
         except Unanswerable as error:
             # The statement is ours, and the user has never seen it.
-            raise Unanswerable(error.message, hint=error.hint) from None
+            raise Unanswerable(error.message, hint=f"{error.hint}\n{_IN_SPARK}") from None
         parts = divided(statement, query, catalog, wanted.settings, wanted.partitions)
         return [Part(part.sql, part.parameters, task, len(parts)) for task, part in enumerate(parts)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return iter(()) if isinstance(partition, Nothing) else super().read(partition)
 
+class PushingReader(RelationReader):
+    """The same, where Spark's filters give values as well: for a DataFrame that is used with one set of them."""
 
-class Nothing(InputPartition):
-    """A read of no rows, for which nobody is asked."""
+    def __init__(self, wanted: Wanted, load: str) -> None:
+        super().__init__(wanted)
+        self._load = load
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        pushing = Pushing(schema_of(self._wanted, self._wanted.load()))
+        rest = list(pushing.push(filters))
+        self._pushed = tuple(pushing.conditions)
+        check_alone(self._load, self._pushed)
+        return rest
 
 
 def schema_of(wanted: Wanted, catalog: Catalog) -> pa.Schema:
     """The columns of what is read. Raises a `QueryError` for a relation that is not there, or a wrong statement."""
-    return understood(wanted, catalog).schema
-
-
-def understood(wanted: Wanted, catalog: Catalog) -> Query:
-    """What is read, as the engine understands it."""
     if wanted.query:
-        return understand(wanted.query, catalog, wanted.parameters)
-    return understand(f"SELECT * FROM {quoted(wanted.relation)}", catalog)
+        return understand(wanted.query, catalog, wanted.parameters).schema
+    return understand(f"SELECT * FROM {quoted(wanted.relation)}", catalog).schema
+
+
+def statement_of(wanted: Wanted, catalog: Catalog, pushed: tuple[Condition, ...] = ()) -> Statement:
+    """What is asked of a relation: its bindings, and what Spark has pushed."""
+    schema = schema_of(wanted, catalog)
+    for column in wanted.bindings:
+        if column not in schema.names:
+            raise BadOption(
+                f"option bindings: there is no column {column!r}: there are {', '.join(schema.names)}"
+            )
+    said = tuple(Condition(column, "IN", values) for column, values in wanted.bindings.items())
+    return Statement(wanted.relation, schema, said + pushed)
+
+
+def asked_of(wanted: Wanted, catalog: Catalog) -> tuple[str, Parameters]:
+    """The statement that is asked where all is asked at once, and the values of its parameters."""
+    if wanted.query:
+        return wanted.query, wanted.parameters
+    statement = statement_of(wanted, catalog)
+    return statement.sql, statement.parameters
 
 
 def check_schema(said: StructType, wanted: Wanted, catalog: Catalog) -> None:

@@ -56,6 +56,8 @@ def settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.execution.pyspark.udf.hideTraceback.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        # Else a stream that was killed before its first micro-batch cannot be started again: half a file is in the way.
+        "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
         "RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

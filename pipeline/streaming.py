@@ -25,16 +25,17 @@ from pyspark.sql.types import StructType
 
 from mediator.answering import verdicts_of
 from mediator.errors import Unanswerable
+from mediator.query.understand import understand
 from pipeline.errors import BadOption, LogError
 from pipeline.filling import Filling
 from pipeline.log import Log, read_piece
 from pipeline.options import Wanted
-from pipeline.reading import understood
+from pipeline.reading import asked_of
 
 _TASKS = 8  # that read the pieces of one micro-batch, at most
 _LOOK = 0.02  # seconds between two looks for a new piece
 
-_NO_FILTERS = "Spark gives no filters to a stream: say it with .option('query', 'SELECT ... WHERE ...')"
+_NO_FILTERS = "Spark gives no filters to a stream: say it with .option('bindings', ...), or in a query"
 
 Offset = dict[str, Any]
 
@@ -112,6 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             whose = {
                 "query": wanted.query or f"the relation {wanted.relation}",
                 "parameters": wanted.parameters,
+                "bindings": wanted.bindings,
                 "catalog": list(wanted.catalog),
                 "columns": self._columns,
             }
@@ -156,7 +158,8 @@ def check_answerable(wanted: Wanted) -> None:
     """Before any log is begun: Spark gives a stream no filters, so its conditions have to be in a query."""
     catalog = wanted.load()
     try:
-        verdicts_of(understood(wanted, catalog), catalog)
+        sql, parameters = asked_of(wanted, catalog)
+        verdicts_of(understand(sql, catalog, parameters), catalog)
     except Unanswerable as error:
         if wanted.query:
             raise

@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from pipeline.session import local_session
@@ -36,7 +37,11 @@ def main(folder: Path, options: dict[str, str]) -> None:
             .start()
         )
         print("started", flush=True)
-        query.awaitTermination()
+        try:
+            query.awaitTermination()
+        except PySparkException as error:
+            print(error, file=sys.stderr, flush=True)  # while there is a Java that can tell it
+            raise
     print("ended", flush=True)
 
 

@@ -20,17 +20,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 options, isbns = json.loads(sys.argv[1])
-spark = (
-    SparkSession.builder.remote("local[1]")
-    .config("spark.sql.python.filterPushdown.enabled", "true")
-    .config("spark.ui.enabled", "false")
-    .getOrCreate()
-)
+spark = SparkSession.builder.remote("local[1]").getOrCreate()
 assert "connect" in type(spark).__module__
-reviews = spark.read.format("mediator").options(**options).option("relation", "reviews").load()
-found = [row.asDict() for row in reviews.where(reviews.isbn.isin(isbns)).collect()]
+reviews = spark.read.format("mediator").options(**options, relation="reviews")
+found = [row.asDict() for row in reviews.option("bindings", json.dumps({"isbn": isbns})).load().collect()]
 try:
-    reviews.collect()
+    spark.read.format("mediator").options(**options, relation="reviews").load().collect()
 except PySparkException as error:
     advice = str(error)
 print(json.dumps([found, advice]))

@@ -105,7 +105,7 @@ def test_what_is_pushed_and_what_spark_tests_itself() -> None:
         GreaterThan(("ns",), datetime.datetime(2020, 1, 1)),
     ]
     pushing = Pushing(SCHEMA)
-    assert list(pushing.push([*pushed, *both, *kept])) == [*both, *kept]
+    assert list(pushing.push([*pushed, *both, *kept])) == [*pushed, *both, *kept]
     assert [(c.column, c.operator, c.values) for c in pushing.conditions] == [
         ("s", "=", ("a",)),
         ("i", "IN", (1, 2)),

@@ -41,29 +41,63 @@ def test_in_sql(spark: SparkSession, calm: Web) -> None:
     assert row["n"] == sum(p["year"] > 1900 for p in truth(calm, "prizes"))
 
 
-def test_filters_give_bind_fields_their_values(spark: SparkSession, trade: Web) -> None:
+def test_bindings_are_asked_and_divided(spark: SparkSession, trade: Web) -> None:
     wanted = isbns(trade, 6)
-    reviews = read(spark, trade, relation="reviews")
-    one = (
-        reviews.where(functions.col("isbn") == wanted[0]).where("stars >= 3").where("upper(text) IS NOT NULL")
+    several = read(
+        spark, trade, relation="reviews", bindings=json.dumps({"isbn": [*wanted, None, wanted[0]]})
     )
+    assert several.rdd.getNumPartitions() == 2
+    assert rows(several.where("stars >= 3")) == [
+        r for r in truth(trade, "reviews", isbn=wanted) if r["stars"] >= 3
+    ]
+    # One DataFrame may be used for what one likes.
+    assert rows(several) == truth(trade, "reviews", isbn=wanted)
+    assert {name.split(" ")[0] for name in trade.counters["reviews"].lookups} == set(wanted)
+
+
+def test_filters_give_bind_fields_their_values_where_that_is_asked_for(
+    spark: SparkSession, trade: Web
+) -> None:
+    wanted = isbns(trade, 6)
+    one = read(spark, trade, relation="reviews", pushdown="true").where(functions.col("isbn") == wanted[0])
+    one = one.where("stars >= 3").where("upper(text) IS NOT NULL")
     assert rows(one) == [r for r in truth(trade, "reviews", isbn=[wanted[0]]) if r["stars"] >= 3]
     assert {name.split(" ")[0] for name in trade.counters["reviews"].lookups} == {wanted[0]}
-    several = reviews.where(functions.col("isbn").isin(wanted))
+    several = read(spark, trade, relation="reviews", pushdown="true").where(
+        functions.col("isbn").isin(wanted)
+    )
     assert several.rdd.getNumPartitions() == 2
     assert rows(several) == truth(trade, "reviews", isbn=wanted)
     assert {name.split(" ")[0] for name in trade.counters["reviews"].lookups} == set(wanted)
 
 
+def test_filters_that_spark_would_mix_up_are_refused(spark: SparkSession, calm: Web) -> None:
+    first, second = isbns(calm, 2)
+    books = read(spark, calm, relation="books", pushdown="true")
+    assert books.where(functions.col("isbn") == first).count() == 1
+    assert books.where(functions.col("isbn") == first).count() == 1
+    assert "make another with load()" in refused(books.where(functions.col("isbn") == second))
+    anew = read(spark, calm, relation="books", pushdown="true")
+    halves = [anew.where(functions.col("isbn") == isbn) for isbn in (first, second)]
+    assert "make another with load()" in refused(halves[0].union(halves[1]))
+    # Without it they are not mixed up.
+    safe = read(spark, calm, relation="books")
+    assert (
+        safe.where(functions.col("isbn") == first).union(safe.where(functions.col("isbn") == second)).count()
+        == 2
+    )
+    assert safe.count() == 60
+
+
 def test_a_request_that_carries_many_bindings_is_not_divided(spark: SparkSession, trade: Web) -> None:
-    offers = read(spark, trade, relation="offers").where(functions.col("isbn").isin(isbns(trade, 20)))
+    offers = read(spark, trade, relation="offers", bindings=json.dumps({"isbn": isbns(trade, 20)}))
     assert offers.rdd.getNumPartitions() == 1
     assert rows(offers) == truth(trade, "offers", isbn=isbns(trade, 20))
     assert trade.counters["offers_north"].requests + trade.counters["offers_south"].requests <= 2
 
 
 def test_a_list_of_nulls_asks_nobody(spark: SparkSession, trade: Web) -> None:
-    nothing = read(spark, trade, relation="reviews").where("isbn IN (NULL, NULL)")
+    nothing = read(spark, trade, relation="reviews", bindings='{"isbn": [null, null]}')
     assert nothing.collect() == []
     assert trade.requests == 0
 
@@ -73,24 +107,23 @@ def test_tasks_together_keep_within_a_site_s_limits(spark: SparkSession, trade: 
     """Eight at once are what the site is declared to bear, by however many tasks it is asked."""
     trade.behave("reviews", Behaviour(latency=Fixed(0.04)))
     wanted = isbns(trade, 40)
-    reviews = read(spark, trade, relation="reviews", partitions=tasks).where(
-        functions.col("isbn").isin(wanted)
-    )
+    reviews = read(spark, trade, relation="reviews", partitions=tasks, bindings=json.dumps({"isbn": wanted}))
     assert reviews.rdd.getNumPartitions() == min(tasks, 8)
     assert rows(reviews) == truth(trade, "reviews", isbn=wanted)
     assert 1 < trade.counters["reviews"].peak <= 8 if tasks < 5 else trade.counters["reviews"].peak <= 8
 
 
 def test_what_a_read_may_spend_is_divided_too(spark: SparkSession, trade: Web) -> None:
-    reviews = read(spark, trade, relation="reviews", max_calls=5, incomplete="allow")
-    reviews = reviews.where(functions.col("isbn").isin(isbns(trade, 20)))
+    given = json.dumps({"isbn": isbns(trade, 20)})
+    reviews = read(spark, trade, relation="reviews", bindings=given, max_calls=5, incomplete="allow")
     assert reviews.rdd.getNumPartitions() == 2
     reviews.collect()
     assert trade.counters["reviews"].requests <= 5
 
 
 def test_a_missing_bind_field_is_told_in_the_engine_s_words(spark: SparkSession, trade: Web) -> None:
-    message = refused(read(spark, trade, relation="holdings").where("isbn = '1'"))
+    message = refused(read(spark, trade, relation="holdings", bindings='{"isbn": "1"}'))
+    assert """.option('bindings', '{"FIELD": ["VALUE", ...]}') says it""" in message
     assert "holdings needs isbn and library_id (access method by_book_and_library)" in message
     assert "add WHERE holdings.library_id = ..., or holdings.library_id IN (...)" in message
     assert "File " not in message
@@ -100,10 +133,11 @@ def test_a_missing_bind_field_is_told_in_the_engine_s_words(spark: SparkSession,
 def test_without_push_down_spark_says_what_to_set(spark: SparkSession, calm: Web) -> None:
     spark.conf.set(PUSHDOWN, "false")
     try:
-        message = refused(read(spark, calm, relation="books"))
+        message = refused(read(spark, calm, relation="books", pushdown="true"))
         assert PUSHDOWN in message
         assert "Set it to true" in message
-        # A whole query does without.
+        # All else does without.
+        assert len(read(spark, calm, relation="books").collect()) == 60
         assert len(read(spark, calm, query="SELECT isbn FROM books").collect()) == 60
     finally:
         spark.conf.set(PUSHDOWN, "true")
@@ -112,12 +146,12 @@ def test_without_push_down_spark_says_what_to_set(spark: SparkSession, calm: Web
 def test_an_incomplete_answer_fails_unless_it_will_do(spark: SparkSession, trade: Web) -> None:
     wanted = isbns(trade, 4)
     trade.behave("reviews", Behaviour(faults=(Fault("error", lookups=(wanted[1],), status=410),)))
-    asked = functions.col("isbn").isin(wanted)
-    message = refused(read(spark, trade, relation="reviews").where(asked))
+    asked = {"relation": "reviews", "bindings": json.dumps({"isbn": wanted})}
+    message = refused(read(spark, trade, **asked))
     assert "the answer is not complete" in message
     assert "partial: not all of reviews was answered" in message
     assert f"missing: by_isbn(isbn) for '{wanted[1]}': refused" in message
-    allowed = read(spark, trade, relation="reviews", incomplete="allow").where(asked)
+    allowed = read(spark, trade, **asked, incomplete="allow")
     assert rows(allowed) == truth(trade, "reviews", isbn=[i for i in wanted if i != wanted[1]])
 
 
@@ -134,6 +168,8 @@ def test_an_incomplete_answer_fails_unless_it_will_do(spark: SparkSession, trade
         ({"relation": "books", "max_age": "long"}, "option max_age: expected a length of time"),
         ({"relation": "books", "incomplete": "maybe"}, "option incomplete: expected one of fail, allow"),
         ({"query": "SELECT 1", "parameters": "{"}, "option parameters: expected JSON"),
+        ({"query": "SELECT 1", "bindings": "{}"}, "bindings and pushdown are those of a relation"),
+        ({"relation": "books", "bindings": "[1]"}, "option bindings: expected a JSON object"),
         ({"relation": "books", "partitions": "0"}, "option partitions: expected a number, 1 or more"),
         ({"relation": "books", "catalog": "/no/such/folder"}, "every executor"),
         ({"relation": "books", "catalog": "plugin:no_such"}, "no_such"),
@@ -192,11 +228,11 @@ def test_no_secret_travels_or_is_told(spark: SparkSession, trade: Web, tmp_path:
     secret = tmp_path / "key"
     secret.write_text("s3cr3t-value-of-the-key", encoding="utf-8")
     declared = (BOOK_TRADE / "reviews.yaml").read_text(encoding="utf-8")
-    auth = f"    auth: {{kind: bearer, token: {{file: {secret}}}}}\n    allow_private: true"
+    auth = f"    auth:\n      kind: bearer\n      token_file: {secret}\n    allow_private: true"
     catalog = tmp_path / "reviews.yaml"
     catalog.write_text(declared.replace("    allow_private: true", auth), encoding="utf-8")
     trade.behave("reviews", Behaviour(faults=(Fault("error", probability=1.0, status=403),)))
-    frame = read(spark, trade, relation="reviews", catalog=catalog).where("isbn = '9781415926536'")
+    frame = read(spark, trade, relation="reviews", catalog=catalog, bindings='{"isbn": "9781415926536"}')
     plan = frame._jdf.queryExecution().toString()
     message = refused(frame)
     assert "refused" in message
