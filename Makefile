@@ -7,7 +7,7 @@ STAMP  := $(VENV)/.set-up
 SEEDS  ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve sources test check format bench soak clean
+.PHONY: help setup java doctor demo serve sources test check format bench soak clean
 
 help: ## what there is to do
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -19,9 +19,22 @@ $(STAMP): pyproject.toml constraints.txt
 	  || { echo "The mediator needs Python 3.11 or newer: apt-get install python3, or set PYTHON=..."; exit 1; }
 	@$(PYTHON) -m venv $(VENV) \
 	  || { echo "Python cannot make virtual environments here: apt-get install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[api,bench,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[api,bench,dev,spark]'
 	$(BIN)/python -c 'from mediator.state.warming import warm; warm()'
+	@$(MAKE) --no-print-directory java
 	@touch $(STAMP)
+
+# Only Spark needs it, so all else goes on without.
+java:
+	@$(BIN)/python -m pipeline.java 2>/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	       && { apt-get install -y -qq openjdk-17-jre-headless || apt-get install -y -qq default-jre-headless; } \
+	            >/dev/null 2>&1; \
+	       $(BIN)/python -m pipeline.java; } \
+	  || echo "Everything but Spark works without it."
+
+doctor: setup ## say what is here, what is missing, and what to do about it
+	@$(BIN)/mediator doctor --spark
 
 demo: setup ## start the scripted Deep Web, answer a query over it, print the completeness report
 	@$(BIN)/mediator demo
@@ -37,6 +50,7 @@ test: setup ## run every test, in parallel
 	  || { echo "The tests follow the tutorial, which asks with curl, and there is none here: apt-get install curl"; exit 1; }
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { echo "The tests start a PostgreSQL server, and there is none here: apt-get install postgresql"; exit 1; }
+	@$(BIN)/python -m pipeline.java >/dev/null
 	$(BIN)/python -m pytest -n auto
 
 check: setup ## format, lint, types, import contract

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 
 from api.exits import Mistake
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd]?)", re.ASCII)
+from sources.lengths import seconds_in
 
 
 def seconds_of(option: str, text: str) -> float:
     """What was said with an option, in seconds."""
-    found = _WRITTEN.fullmatch(text.strip())
-    if found is None:
-        raise Mistake(f"{option} {text}: expected a length of time: 90 (seconds), 15m, 2h or 3d")
-    return float(found[1]) * _UNITS[found[2] or "s"]
+    try:
+        return seconds_in(text)
+    except ValueError as error:
+        raise Mistake(f"{option} {text}: {error}") from None
 
 
 def length(seconds: float) -> str:

@@ -1,0 +1,43 @@
+"""What `docs/spark.md` shows can be done, in its order."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from fixtures import Web
+from pipeline.options import _NAMES
+from tests.pipeline.kit import BOOK_TRADE, SHARED, truth
+
+_PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+# The first starts a session of its own, which another test does; there is one here already.
+_, *_BLOCKS = re.findall(r"```python\n(.*?)```", _PAGE, re.DOTALL)
+_FOLDERS = ("my-sites/", "books-log", "books-parquet", "books-checkpoint")
+
+
+@SHARED
+def test_it_runs(spark: SparkSession, calm: Web, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sites = tmp_path / "my-sites"
+    sites.mkdir()
+    for file in BOOK_TRADE.glob("*.yaml"):
+        declared = file.read_text(encoding="utf-8").replace("${book_trade}", calm.url)
+        (sites / file.name).write_text(declared, encoding="utf-8")
+    names: dict[str, object] = {"spark": spark}
+    for block in _BLOCKS:
+        for folder in _FOLDERS:
+            block = block.replace(f'"{folder}"', f'"{tmp_path / folder}"')
+        exec(block, names)
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{sum((book['year'] or 0) > 2000 for book in truth(calm, 'books'))}\n")
+    assert "min(price)" in shown
+    assert shown.endswith("60\n")
+
+
+def test_every_option_is_told() -> None:
+    table = _PAGE.partition("| option |")[2].partition("\n\n")[0]
+    assert (
+        set(re.findall(r"`(\w+)`", "".join(line.split("|")[1] for line in table.splitlines()[2:]))) == _NAMES
+    )
