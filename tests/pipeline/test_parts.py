@@ -14,7 +14,7 @@ import sources
 from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.model import Catalog
 from mediator.query.understand import understand
-from pipeline.dividing import divided, most_tasks, settings_for, portion_of
+from pipeline.dividing import divided, most_tasks, portion_of, settings_for
 from pipeline.errors import BadOption
 from pipeline.filling import Given, steady
 from pipeline.filters import Condition, Pushing, Statement
