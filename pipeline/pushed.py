@@ -11,10 +11,10 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mediator.clock import wall
 from pipeline.errors import BadOption
 from pipeline.filters import Condition
 
@@ -40,7 +40,7 @@ def check_alone(load: str, conditions: Sequence[Condition]) -> None:
 
 
 def _forget(folder: Path) -> None:
-    oldest = time.clock_gettime(time.CLOCK_REALTIME) - _REMEMBERED
+    oldest = wall() - _REMEMBERED
     for file in folder.iterdir():
         if file.stat().st_mtime < oldest:
             file.unlink(missing_ok=True)

@@ -33,6 +33,7 @@ spark.stop()
 """
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.xdist_group("spark connect")
 def test_a_relation_is_read_over_connect(calm: Web, tmp_path: Path) -> None:
     wanted = isbns(calm, 3)

@@ -165,6 +165,7 @@ def slow() -> Iterator[Web]:
         yield web
 
 
+@pytest.mark.timeout(300)  # three sessions one after another
 @pytest.mark.xdist_group("spark kills")
 def test_kills_lose_and_repeat_nothing(slow: Web, tmp_path: Path) -> None:
     """Java is killed, then the process that writes the log, each in the middle; a third run comes to the end."""
