@@ -26,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from pipeline.errors import LogError
+from pipeline.files import new_of, put, put_text, synced, written
 
 _FORMAT = 1
 _WHOSE, _END, _LOCK, _STORE = "log.json", "end.json", "lock", "store"
@@ -124,20 +125,17 @@ class Writer:
     def write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         """The next piece. It is on the disk when this returns, and seen by others only then."""
         target = self._log.piece(self._next)
-        new = _new(target)
+        new = new_of(target)
         with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        _put(new, target)
+        put(new, target)
         self._next += 1
 
     def end(self, report: Mapping[str, Any], pieces: int | None = None) -> None:
         """There are no more, or so many in all."""
         said = {"pieces": self._next if pieces is None else pieces, "report": report}
-        target = self._log.folder / _END
-        new = _new(target)
-        new.write_text(json.dumps(said, default=str), encoding="utf-8")
-        _put(new, target)
+        put_text(self._log.folder / _END, json.dumps(said, default=str))
 
 
 def read_piece(path: Path) -> Iterator[pa.RecordBatch]:
@@ -160,11 +158,11 @@ def _begun(folder: Path, whose: Mapping[str, Any]) -> str:
     mine = {"format": _FORMAT, "id": uuid.uuid4().hex, **whose}
     if not target.exists():
         new = folder / f".{mine['id']}.new"
-        _written(new, json.dumps(mine, indent=1, default=str))
+        written(new, json.dumps(mine, indent=1, default=str))
         with suppress(FileExistsError):
             os.link(new, target)
         new.unlink()
-        _synced(folder)
+        synced(folder)
     try:
         there = json.loads(target.read_text(encoding="utf-8"))
     except ValueError:
@@ -180,33 +178,6 @@ def _begun(folder: Path, whose: Mapping[str, Any]) -> str:
                 f"{_short(value)}. Name another folder, and another checkpoint"
             )
     return str(there["id"])
-
-
-def _new(target: Path) -> Path:
-    return target.with_name(f".{target.name}.new")
-
-
-def _put(new: Path, target: Path) -> None:
-    """Under its name when it is whole, also after a power cut."""
-    with new.open("rb") as file:
-        os.fsync(file.fileno())
-    new.replace(target)
-    _synced(target.parent)
-
-
-def _written(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _synced(folder: Path) -> None:
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _short(value: object) -> str:

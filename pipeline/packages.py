@@ -64,6 +64,14 @@ def needs() -> list[Need]:
     return [need for text in said if (need := _read(text)).package != DISTRIBUTION]
 
 
+def version() -> str:
+    """This distribution's own; nothing where it was not installed, but only put on a path."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
 def check_spark() -> None:
     """Raises `NoSpark` where PySpark is not there, or with packages that it does not go with."""
     if faults := [need for need in _for_spark() if need.fault]:

@@ -47,8 +47,8 @@ def unpacked(content: bytes, relations: Mapping[str, Relation]) -> Envelope:
         lookups = _read(about["lookups"], relations)
         match about["is"]:
             case "came":
-                rows = reader.read_next_batch().replace_schema_metadata(None)
-                return Came(lookups, about["landing"], rows)
+                batches = [batch.replace_schema_metadata(None) for batch in reader]
+                return Came(lookups, about["landing"], *(batches or [_none(relations[lookups[0].relation])]))
             case "over":
                 return Over(lookups[0], about["at"], about.get("until", _NEVER), tuple(about["landings"]))
             case _:

@@ -1,0 +1,96 @@
+"""From pieces of the log to envelopes for the cells of one slot, in a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pipeline.cells.envelopes import Came, Envelope
+from pipeline.cells.packing import packed, unpacked
+from pipeline.spread.addressing import addressed
+from pipeline.spread.folder import Folder
+from pipeline.spread.opening import opened
+from pipeline.spread.placing import key_of
+from pipeline.spread.plan import Plan
+from pipeline.spread.strands import Entry, entries_of
+
+COLUMNS = "key int, cell int, strand string, piece int, data binary"
+SCHEMA = pa.schema(
+    [
+        ("key", pa.int32()),
+        ("cell", pa.int32()),
+        ("strand", pa.string()),
+        ("piece", pa.int32()),
+        ("data", pa.binary()),
+    ]
+)
+Cut = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def cutting(folder: Path, id_: str, wanted: frozenset[int], partitions: int) -> Cut:
+    """What `mapInArrow` runs."""
+
+    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        plan = opened(folder, id_)
+        for batch in batches:
+            for strand, number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                bundles = bundled(plan, entries_of(Path(path)), wanted)
+                if bundles:
+                    yield _rows(bundles, strand, number, partitions)
+
+    return cut
+
+
+def bundled(plan: Plan, entries: Iterable[Entry], wanted: frozenset[int]) -> dict[int, bytearray]:
+    """What there is for each of these cells."""
+    bundles: dict[int, bytearray] = {}
+    for entry in entries:
+        if not entry.envelope:  # that it is to begin
+            for cell in wanted.intersection(entry.cells or ()):
+                bundles.setdefault(cell, bytearray())
+            continue
+        envelope = unpacked(entry.envelope, plan.relations)
+        for one in _landed(envelope, entry, plan):
+            for cell, part in addressed(plan, one, entry.cells, wanted):  # type: ignore[arg-type]
+                content = packed(part, plan.relations)
+                bundle = bundles.setdefault(cell, bytearray())
+                bundle += len(content).to_bytes(8, "little")
+                bundle += content
+    return bundles
+
+
+def unbundled(content: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(content):
+        size = int.from_bytes(content[at : at + 8], "little")
+        yield content[at + 8 : at + 8 + size]
+        at += 8 + size
+
+
+def _landed(envelope: Envelope, entry: Entry, plan: Plan) -> Iterator[Envelope]:
+    """With the rows of the file that it speaks of, if it does."""
+    if entry.file is None:
+        yield envelope
+        return
+    assert isinstance(envelope, Came)
+    schema = plan.relations[envelope.lookups[0].relation].schema
+    file = pq.ParquetFile(entry.file)
+    table = file.read_row_group(entry.part, columns=schema.names)
+    yield replace(envelope, rows=table.select(schema.names).cast(schema).combine_chunks().to_batches()[0])
+
+
+def _rows(bundles: dict[int, bytearray], strand: str, number: int, partitions: int) -> pa.RecordBatch:
+    cells = list(bundles)
+    columns = [
+        [key_of(cell, partitions) for cell in cells],
+        cells,
+        [strand] * len(cells),
+        [number] * len(cells),
+        [bytes(b) for b in bundles.values()],
+    ]
+    arrays = [pa.array(values, f.type) for values, f in zip(columns, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

@@ -1,0 +1,240 @@
+"""The drive of a spread: starts its stream and its askers in a Spark session, and sees them to the end.
+
+All that it knows it knows from the folder, so that another can go on where it was killed.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark import InheritableThread
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as all the world calls it
+from pyspark.sql.streaming.query import StreamingQuery
+
+from mediator.query.model import SqlStage
+from pipeline.cells.envelopes import Came, Lookup, Over
+from pipeline.cells.packing import packed
+from pipeline.spread import asks, cutting, hosting, stream
+from pipeline.spread.above import made
+from pipeline.spread.asker import is_site, run_asker
+from pipeline.spread.errors import SpreadError
+from pipeline.spread.folder import Folder, count, numbered
+from pipeline.spread.given import File, Given, Giving
+from pipeline.spread.landing import entries_of_file
+from pipeline.spread.plan import Plan
+from pipeline.spread.strands import Entry, Strand
+
+_LOOK = 0.02  # seconds between two looks at how it goes
+_ROLE = "MEDIATOR_ROLE"  # workers are shared only by those that have one
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_MINE = "drive"
+
+
+class Drive:
+    def __init__(self, session: SparkSession, folder: Folder, plan: Plan) -> None:
+        self._session, self._folder, self._plan = session, folder, plan
+        self._context = session.sparkContext
+        self._giving = Giving(folder.given)
+        self._strand = Strand(folder.strand(_MINE))
+        self._asks = count(folder.asks)
+        self._wanted: dict[Lookup, set[int]] = {}  # of earlier stages, by whom
+        self._landings = 1 << 60
+        self._lock = threading.Lock()
+        self._fault: BaseException | None = None  # of the askers
+
+    def run(self) -> None:
+        """To the end, or until somebody stops it. Raises what went wrong with Spark."""
+        if self._folder.end is not None:
+            return
+        self._begin()
+        self._session.dataSource.register(stream.SpreadSource)
+        askers = InheritableThread(target=self._ask, name="askers")
+        query = self._stream()
+        askers.start()
+        try:
+            why = self._follow(query)
+        except BaseException:
+            self._context.cancelJobGroup(self._group)
+            raise
+        finally:
+            _stop(query)
+        self._finish(why)
+        askers.join()
+
+    def _begin(self) -> None:
+        for number in range(self._asks):
+            self._want(asks.read_asks(numbered(self._folder.asks, number, "arrow"), self._plan.relations))
+        if not self._strand.pieces:
+            self._strand.write([Entry(b"", tuple(range(len(self._plan.cells))))])
+
+    # The stream.
+
+    def _stream(self) -> StreamingQuery:
+        plan = self._plan
+        local = str(self._context.master).startswith("local[")
+        # Workers of one process serve whatever comes: where a host is to meet its cells again, it has workers of its own.
+        hosts = min(plan.slots, len(plan.cells)) if local else 1
+        partitions = 1 if local else plan.slots
+        hosted = [self._hosted(host, hosts, partitions) for host in range(hosts)]
+        together = hosted[0]
+        for one in hosted[1:]:
+            together = together.unionAll(one)
+        before = self._session.conf.get(_PARTITIONS)
+        self._session.conf.set(_PARTITIONS, str(partitions))
+        try:
+            return (
+                together.writeStream.option("checkpointLocation", str(self._folder.checkpoint))
+                .foreachBatch(self._batch)
+                .start()
+            )
+        finally:
+            self._session.conf.set(_PARTITIONS, str(before))
+
+    def _hosted(self, host: int, hosts: int, partitions: int) -> DataFrame:
+        plan, path = self._plan, self._folder.path
+        wanted = frozenset(range(host, len(plan.cells), hosts))
+        tasks = max(1, plan.slots // hosts)
+        pieces = (
+            self._session.readStream.format(stream.FORMAT)
+            .option("log", str(path / "log"))
+            .option("tasks", str(tasks))
+            .load()
+        )
+        cut = self._in_role("cut", lambda: pieces.mapInArrow(
+            cutting.cutting(path, plan.id, wanted, partitions), cutting.COLUMNS
+        ))  # fmt: skip
+        return self._in_role(f"host {host}", lambda: cut.groupBy("key").transformWithState(
+            hosting.Host(path, plan.id), hosting.COLUMNS, "append", "none"
+        ))  # fmt: skip
+
+    def _in_role(self, role: str, make: Any) -> DataFrame:
+        self._context.environment[_ROLE] = role
+        try:
+            found: DataFrame = make()
+            return found
+        finally:
+            del self._context.environment[_ROLE]
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        """What came of a micro-batch. One that is done again may ask for other things, as routes differ."""
+        rows = frame.collect()
+        asked = [batch for row in rows if row.asks for batch in pa.ipc.open_stream(bytes(row.asks))]
+        with self._lock:
+            if asked:
+                asks.put_asks(numbered(self._folder.asks, self._asks, "arrow"), asked)
+                self._asks += 1
+                for batch in asked:
+                    self._want(asks.asked(batch, self._plan.relations))
+            files = tuple(File(row.stage, row.file, row.rows) for row in rows if row.file)
+            cells = {row.cell: json.loads(row.status) for row in rows}
+            self._giving.give(Given(number, files, cells))
+
+    def _want(self, asked: Iterable[asks.Asked]) -> None:
+        for cell, lookup in asked:
+            if not is_site(self._plan, lookup):
+                self._wanted.setdefault(lookup, set()).add(cell)
+
+    # The askers.
+
+    @property
+    def _group(self) -> str:
+        return f"askers of {self._plan.id}"
+
+    def _ask(self) -> None:
+        path, askers = self._folder.path, self._plan.askers
+
+        def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    run_asker(path, number)
+                yield batch
+
+        try:
+            self._context.setJobGroup(self._group, "asks the sites", interruptOnCancel=True)
+            numbers = self._session.range(0, askers, 1, askers)
+            self._in_role("asker", lambda: numbers.mapInArrow(ask, "id long")).agg(F.count("id")).collect()
+        except BaseException as error:
+            self._fault = error
+
+    # The end.
+
+    def _follow(self, query: StreamingQuery) -> str:
+        """Until all that the answer is made of has been given; why it stopped before that, if it did."""
+        while True:
+            with self._lock:
+                more = self._go_on()
+            if not more:
+                return ""
+            if (why := self._folder.stop) is not None:
+                return why
+            if not query.isActive:
+                error = query.exception()
+                raise error if error is not None else SpreadError("Spark has stopped the stream")
+            if self._fault is not None:
+                raise self._fault
+            time.sleep(_LOOK)
+
+    def _go_on(self) -> bool:
+        """Do what has become possible; whether there is anything left to wait for."""
+        self._end_blocks()
+        for stage in self._plan.above:
+            ended = self._giving.ended
+            if stage.name not in ended and ended.issuperset(stage.reads):
+                self._make(stage)
+        self._serve_stages()
+        return not self._giving.ended.issuperset(self._plan.results)
+
+    def _end_blocks(self) -> None:
+        ended, cells = self._giving.ended, self._giving.cells
+        over = {
+            name
+            for name in self._plan.cubes
+            if all(cells.get(cell, {}).get("finished") for cell in self._plan.cells_of(name))
+        }
+        names = {name for name in over if name not in ended}
+        for name in self._plan.cubes:
+            gives = self._plan.gives(name)
+            giving = {n for n in self._plan.cubes if self._plan.gives(n) == gives}
+            if gives not in ended and giving <= over:
+                names.add(gives)
+        if names:
+            self._giving.give(Given(None, (), ended=tuple(sorted(names))))
+
+    def _make(self, stage: SqlStage) -> None:
+        files = made(self._plan, self._folder, stage, self._giving.files(stage.reads))
+        self._giving.give(Given(None, tuple(files), ended=(stage.name,)))
+
+    def _serve_stages(self) -> None:
+        """Blocks that join with what an earlier stage gives are told all of it when it has ended."""
+        for lookup in [lookup for lookup in self._wanted if lookup.relation in self._giving.ended]:
+            cells = sorted(self._wanted.pop(lookup))
+            landings, entries = [], []
+            for file in self._giving.files([lookup.relation]):
+                for entry, number in entries_of_file(self._plan, file.path, (lookup,), self._next_landing):
+                    landings.append(number)
+                    entries.append(entry)
+            over = Over(lookup, 0.0, float("inf"), tuple(landings))
+            self._strand.write([*entries, Entry(packed(over, self._plan.relations), cells)])
+
+    def _next_landing(self) -> int:
+        self._landings += 1
+        return self._landings
+
+    def _finish(self, why: str) -> None:
+        with self._lock:
+            if why:
+                for stage in self._plan.above:
+                    if stage.name not in self._giving.ended:
+                        self._make(stage)
+            self._folder.end = {"given": len(self._giving.all), "stopped": why}
+
+
+def _stop(query: StreamingQuery) -> None:
+    if query.isActive:
+        query.stop()

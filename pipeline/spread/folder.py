@@ -1,0 +1,126 @@
+"""Where everything of a spread lies. All of it is written once, appears whole, and never changes.
+
+- `spread.json`: whose it is; `plan.pickle`: what is done where;
+- `log/STRAND/00000000.arrow`, ...: what the sites answered, in pieces; each writer has a strand of its own;
+- `asks/00000000.arrow`, ...: what cells ask for, after each batch that asks for anything;
+- `answers/STAGE/...parquet`: answers, under names that no other file ever had. They count when they are named in
+- `given/00000000.json`, ...: what has been given, in its order. What comes of a batch of the stream says which;
+- `asking/STRAND.json`: how an asker stands, for whoever watches (the one thing that is written again and again);
+- `stop.json`: somebody wants it to end; `end.json`: it has ended, and how much was given;
+- `checkpoint`: Spark's own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+
+from pipeline.files import put_bytes, put_text
+from pipeline.packages import version
+from pipeline.spread.errors import SpreadError
+from pipeline.spread.plan import Plan
+
+FORMAT = 1
+_NUMBERED = re.compile(r"(\d{8,})\.(arrow|json)")
+
+
+class Folder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.asks = path / "asks"
+        self.given = path / "given"
+        self.answers = path / "answers"
+        self.asking = path / "asking"
+        self.checkpoint = path / "checkpoint"
+
+    def strand(self, name: str) -> Path:
+        return self.path / "log" / name
+
+    def begin(self, plan: Plan) -> None:
+        """Raises `SpreadError` where there is no writing."""
+        try:
+            for folder in (self.path, self.asks, self.given, self.answers, self.asking, self.path / "log"):
+                folder.mkdir(parents=True, exist_ok=True)
+            put_bytes(self.path / "plan.pickle", cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
+            about = {"format": FORMAT, "version": version(), "id": plan.id, "sql": plan.query.sql}
+            put_text(self.path / "spread.json", json.dumps(about, indent=1))
+        except OSError as error:
+            raise SpreadError(
+                f"{self.path}: a query on Spark keeps there what it has found, and nothing can be written there: "
+                f"{error.strerror or error}. Name another folder"
+            ) from None
+
+    def plan(self, id_: str | None = None) -> Plan:
+        """Raises `SpreadError` where it is another's, or none."""
+        try:
+            about = json.loads((self.path / "spread.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise SpreadError(
+                f"{self.path}: there is no query on Spark here that could go on. The folder must be one that the "
+                "driver and every executor see by the same path"
+            ) from None
+        there = (about.get("format"), about.get("version"))
+        if there != (FORMAT, version()):
+            raise SpreadError(
+                f"{self.path}: a query that was begun by another version ({there[1]}, this is {version()}). Begin it anew "
+                "in another folder"
+            )
+        if id_ not in (None, about["id"]):
+            raise SpreadError(f"{self.path}: another query is here: {about['sql']}")
+        found: Plan = cloudpickle.loads((self.path / "plan.pickle").read_bytes())
+        return found
+
+    @property
+    def end(self) -> Mapping[str, Any] | None:
+        return _read(self.path / "end.json")
+
+    @end.setter
+    def end(self, said: Mapping[str, Any]) -> None:
+        put_text(self.path / "end.json", json.dumps(said, default=str))
+
+    @property
+    def stop(self) -> str | None:
+        """Why it is to end, if it is."""
+        said = _read(self.path / "stop.json")
+        return None if said is None else str(said["why"])
+
+    @stop.setter
+    def stop(self, why: str) -> None:
+        with suppress(FileNotFoundError):  # it has been cleared away already
+            put_text(self.path / "stop.json", json.dumps({"why": why}))
+
+    def clear(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def numbered(folder: Path, number: int, ending: str) -> Path:
+    return folder / f"{number:08d}.{ending}"
+
+
+def count(folder: Path) -> int:
+    """How many numbered files there are. What appears while the folder is listed may be left out of the list."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return 0
+    return max((int(m[1]) for name in names if (m := _NUMBERED.fullmatch(name))), default=-1) + 1
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _read(path: Path) -> Mapping[str, Any] | None:
+    try:
+        found: Mapping[str, Any] = read_json(path)
+    except FileNotFoundError:
+        return None
+    return found

@@ -1,0 +1,89 @@
+"""What a spread has given so far, in its order: answers, and what cells had to report.
+
+A micro-batch that is done again gives nothing the second time: what it came to is known by its number. Its answers are
+the same, since it was told the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.files import put_text
+from pipeline.spread.folder import count, numbered, read_json
+
+Status = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    stage: str
+    path: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`batch` is the micro-batch that it came of; none where a stage above gave it."""
+
+    batch: int | None
+    files: tuple[File, ...]
+    cells: Mapping[int, Status] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()  # stages of which no more rows come
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "batch": self.batch,
+            "files": [[f.stage, f.path, f.rows] for f in self.files],
+            "cells": {str(number): status for number, status in self.cells.items()},
+            "ended": list(self.ended),
+        }
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Given:
+        return cls(
+            said["batch"],
+            tuple(File(*f) for f in said["files"]),
+            {int(number): status for number, status in said["cells"].items()},
+            tuple(said["ended"]),
+        )
+
+
+class Giving:
+    """The side that gives. There is one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.all: list[Given] = list(given(folder))
+        self._batches = {g.batch for g in self.all if g.batch is not None}
+
+    def give(self, one: Given) -> bool:
+        """Whether this is the first time."""
+        if one.batch is not None and one.batch in self._batches:
+            return False
+        put_text(numbered(self._folder, len(self.all), "json"), json.dumps(one.as_dict()))
+        self.all.append(one)
+        if one.batch is not None:
+            self._batches.add(one.batch)
+        return True
+
+    def files(self, stages: Sequence[str]) -> list[File]:
+        return [file for one in self.all for file in one.files if file.stage in stages]
+
+    @property
+    def cells(self) -> dict[int, Status]:
+        """The last that each cell had to say."""
+        return {number: status for one in self.all for number, status in one.cells.items()}
+
+    @property
+    def ended(self) -> set[str]:
+        return {name for one in self.all for name in one.ended}
+
+
+def given(folder: Path, first: int = 0) -> Iterator[Given]:
+    """What was given from a number on."""
+    for number in range(first, count(folder)):
+        yield Given.of(read_json(numbered(folder, number, "json")))

@@ -1,0 +1,118 @@
+"""The log of a spread: what the sites answered, in pieces. Each writer has a strand of its own.
+
+A row of a piece is one envelope: for these cells, or, where none are named, for those that its rows belong to. Where it
+has a file, its rows are that file's, or one part of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pipeline.files import new_of, put
+from pipeline.log import read_piece
+from pipeline.spread.folder import count, numbered
+
+SCHEMA = pa.schema(
+    [
+        ("cells", pa.list_(pa.int32())),
+        ("envelope", pa.large_binary()),
+        ("file", pa.string()),
+        ("part", pa.int32()),
+        ("place", pa.int32()),
+    ]
+)
+_COUNTS, _WEIGHT = b"counts", b"weight"
+
+Counts = dict[str, dict[str, int]]  # by relation: asked, answered, failed, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`envelope` is packed; empty where a cell is only to begin."""
+
+    envelope: bytes
+    cells: Sequence[int] | None = None
+    file: str | None = None
+    part: int | None = None
+    place: int | None = None  # of the rows among the pages of the lookup
+    weight: int = 0  # bytes of a file's part
+
+
+@dataclass
+class Strand:
+    """The writer's side. There is one writer at a time."""
+
+    folder: Path
+    counts: Counts = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._next = count(self.folder)
+        if self._next:
+            self.counts = counts_of(numbered(self.folder, self._next - 1, "arrow"))
+
+    @property
+    def pieces(self) -> int:
+        return self._next
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """The next piece. It is on the disk when this returns, and seen by others only then."""
+        target = numbered(self.folder, self._next, "arrow")
+        new = new_of(target)
+        weight = sum(len(e.envelope) + e.weight for e in entries)
+        schema = SCHEMA.with_metadata({_COUNTS: json.dumps(self.counts), _WEIGHT: str(weight)})
+        columns = zip(*((e.cells, e.envelope, e.file, e.part, e.place) for e in entries), strict=True)
+        arrays = [pa.array(list(c), f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+        with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        put(new, target)
+        self._next += 1
+
+    def entries(self) -> Iterator[Entry]:
+        """All that was written so far."""
+        for number in range(self._next):
+            yield from entries_of(numbered(self.folder, number, "arrow"))
+
+
+def entries_of(piece: Path) -> Iterator[Entry]:
+    for batch in read_piece(piece):
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            cells, envelope, file, part, place = row
+            yield Entry(envelope, cells, file, part, place)
+
+
+def counts_of(piece: Path) -> Counts:
+    """What its writer had counted by then."""
+    found: Counts = json.loads(_said(piece)[_COUNTS])
+    return found
+
+
+def weight_of(piece: Path) -> int:
+    """How many bytes there are to be read."""
+    return int(_said(piece)[_WEIGHT])
+
+
+def _said(piece: Path) -> Mapping[bytes, bytes]:
+    with pa.memory_map(str(piece)) as file:
+        found: Mapping[bytes, bytes] = pa.ipc.open_file(file).schema.metadata
+        return found
+
+
+def total(folders: Sequence[Path]) -> Counts:
+    """What all writers have counted."""
+    found: Counts = {}
+    for folder in folders:
+        if pieces := count(folder):
+            for relation, counts in counts_of(numbered(folder, pieces - 1, "arrow")).items():
+                have = found.setdefault(relation, dict.fromkeys(counts, 0))
+                for name, value in counts.items():
+                    have[name] = have.get(name, 0) + value
+    return found
+
+

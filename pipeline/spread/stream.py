@@ -1,0 +1,100 @@
+"""The log of a spread as a source of Spark's: the pieces that are there, some more of them in each micro-batch.
+
+An offset says how many pieces of each strand were taken. What is given is where the pieces lie; they are read where
+they are cut.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
+from pyspark.sql.types import StructType
+
+from pipeline.spread.folder import count, numbered
+from pipeline.spread.strands import weight_of
+
+COLUMNS = "strand string, piece int, path string"
+SCHEMA = pa.schema([("strand", pa.string()), ("piece", pa.int32()), ("path", pa.string())])
+FORMAT = "mediator_spread"
+# Bytes of one micro-batch at most: the first is small, so that it ends soon, and each is so many times the last.
+_FIRST, _GROWTH, _MOST = 1 << 20, 8, 1 << 28
+_EPOCH = "#epoch"
+
+Offset = dict[str, Any]
+
+
+@dataclass
+class Pieces(InputPartition):
+    """What one task takes."""
+
+    taken: tuple[tuple[str, int, str], ...]
+
+
+class SpreadSource(DataSource):
+    """Options: `log`, a folder; `tasks` that read one micro-batch, at most."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return COLUMNS
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return PieceReader(Path(self.options["log"]), int(self.options["tasks"]))
+
+
+class PieceReader(DataSourceStreamReader):
+    def __init__(self, log: Path, tasks: int) -> None:
+        self._log, self._tasks = log, tasks
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
+        return {_EPOCH: 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Some more of every strand, in turns, as far as a micro-batch of this size goes."""
+        room = min(_FIRST * _GROWTH ** int(start[_EPOCH]), _MOST)
+        there = {strand: count(self._log / strand) for strand in sorted(os.listdir(self._log))}
+        taken = {strand: int(start.get(strand, 0)) for strand in there}
+        open_ = [strand for strand in there if taken[strand] < there[strand]]
+        if not open_:
+            return start
+        while open_ and room > 0:
+            for strand in list(open_):
+                if room > 0:
+                    room -= weight_of(numbered(self._log / strand, taken[strand], "arrow"))
+                    taken[strand] += 1
+                    if taken[strand] == there[strand]:
+                        open_.remove(strand)
+        return {_EPOCH: int(start[_EPOCH]) + 1, **taken}
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        found: list[tuple[int, tuple[str, int, str]]] = []
+        for strand, last in end.items():
+            if strand != _EPOCH:
+                for number in range(int(start.get(strand, 0)), int(last)):
+                    path = numbered(self._log / strand, number, "arrow")
+                    found.append((weight_of(path), (strand, number, str(path))))
+        tasks: list[list[tuple[str, int, str]]] = [[] for _ in range(min(self._tasks, len(found)))]
+        loads = [0] * len(tasks)
+        for weight, piece in sorted(found, reverse=True):  # the heaviest first, to whoever has least
+            at = loads.index(min(loads))
+            tasks[at].append(piece)
+            loads[at] += weight
+        return [Pieces(tuple(sorted(task))) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Pieces)
+        if partition.taken:
+            strands, numbers, paths = zip(*partition.taken, strict=True)
+            yield pa.record_batch([pa.array(strands), pa.array(numbers, pa.int32()), pa.array(paths)], schema=SCHEMA)
