@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api import caching, doctoring, keyring, serving, tracing, wrapping
+from api.engines import Checkpoint, EngineName, WithEngine, check_engine
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
@@ -131,6 +132,8 @@ def query(
     trace: TraceFile = None,
     partials: WithPartials = False,
     stalled_after: StalledAfter = None,
+    engine: WithEngine = EngineName.local,
+    checkpoint: Checkpoint = None,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="A line per source on stderr.")
     ] = True,
@@ -150,6 +153,7 @@ def query(
 
         chosen = format_for(format_, output, partials)
         check_trace(trace, output)
+        check_engine(engine, checkpoint, trace=trace, store=store, partials=partials, prefer=prefer)
         question = Question(
             _statement(sql, file),
             pairs("--parameter", parameter),
@@ -163,6 +167,8 @@ def query(
             trace=trace,
             partials=partials,
             stalled_after=silence(partials, stalled_after),
+            engine=engine.value,
+            checkpoint=checkpoint,
         )
         receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
         with to_ask(catalog or [], pairs("--set", variable), demo) as asked, weighed(prefer):

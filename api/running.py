@@ -20,7 +20,7 @@ from api.partials import Records
 from api.progress import Progress, Standing
 from mediator.access import Statistics
 from mediator.answering import Mediator
-from mediator.driver import Answers
+from mediator.engines import AnswerStream
 from mediator.errors import MediatorError
 from mediator.output.records import Record, Rows
 from mediator.output.report import Report
@@ -45,6 +45,8 @@ class Question:
     trace: Path | None = None  # a file that keeps what is decided
     partials: bool = False  # told to a receiver of records
     stalled_after: float | None = None  # seconds
+    engine: str = "local"
+    checkpoint: Path | None = None  # of an engine that keeps what it has found
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,7 @@ class Outcome:
 class _Run:
     """A query under way."""
 
-    mediator: Mediator
-    answers: Answers
+    answers: AnswerStream
     receiver: Receiver
     progress: Progress
     began: float
@@ -114,7 +115,7 @@ class _Run:
     def outcome(self) -> Outcome:
         return Outcome(
             self.answers.report,
-            self.mediator.statistics(),
+            self.answers.statistics(),
             self.rows,
             self.seconds,
             self.first,
@@ -136,9 +137,11 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
         trace=question.trace,
         partials=question.partials,
         stalled_after=question.stalled_after,
+        engine=question.engine,
+        checkpoint=str(question.checkpoint) if question.checkpoint is not None else None,
         **question.limits,
     )
-    run_ = _Run(mediator, answers, receiver, progress, loop.time())
+    run_ = _Run(answers, receiver, progress, loop.time())
     try:
         with interrupting(run_.interrupt):
             for line in answers.warnings:
@@ -173,7 +176,7 @@ async def _watch(run_: _Run, over: asyncio.Event) -> None:
             told = True
             run_.progress.note(f"warning: {_waits(waiting)}")
         run_.progress.show(
-            Standing(run_.seconds, run_.rows, run_.mediator.statistics().sources, look.seen, paused)
+            Standing(run_.seconds, run_.rows, run_.answers.statistics().sources, look.seen, paused)
         )
         try:
             async with asyncio.timeout(_TICK):
@@ -191,7 +194,7 @@ def _waits(waiting: Mapping[str, int]) -> str:
 class _Look:
     """The provisional answer of a query whose answer comes at the end; looked at as often as it is cheap."""
 
-    def __init__(self, answers: Answers) -> None:
+    def __init__(self, answers: AnswerStream) -> None:
         self._answers = answers
         self._next = _LOOK
         self.seen: pa.Table | None = None

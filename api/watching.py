@@ -24,7 +24,7 @@ from api.terminal import stdout
 from api.wording import many
 from mediator.answering import Mediator
 from mediator.catalog.model import Catalog
-from mediator.driver import Answers
+from mediator.engines import AnswerStream
 from mediator.eddy.decisions import Decision
 from mediator.eddy.wording import number
 from mediator.live import BlockLive, Live, Share, StemLive
@@ -123,14 +123,14 @@ async def explained_live(
     return COMPLETE if answers.report.complete else PARTIAL
 
 
-async def _watched(answers: Answers, onlooker: Onlooker) -> None:
+async def _watched(answers: AnswerStream, onlooker: Onlooker) -> None:
     """Every answer counted and thrown away, and a look at the query every now and then."""
     async with alongside(partial(_look, answers, onlooker)):
         async for batch in answers:
             onlooker.rows += batch.num_rows
 
 
-async def _look(answers: Answers, onlooker: Onlooker, over: asyncio.Event) -> None:
+async def _look(answers: AnswerStream, onlooker: Onlooker, over: asyncio.Event) -> None:
     while not over.is_set():
         onlooker.show(answers.live())
         with suppress(TimeoutError):
@@ -156,7 +156,7 @@ def pictured(live: Live, decided: list[Decision], rows: int) -> Iterator[Rendera
         yield _line(decision, several)
 
 
-def summary(live: Live, answers: Answers, rows: int) -> Iterator[Text]:
+def summary(live: Live, answers: AnswerStream, rows: int) -> Iterator[Text]:
     """How the rows went in the end, and why."""
     yield Text()
     were = "row was found, which is" if rows == 1 else "rows were found, which are"

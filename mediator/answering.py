@@ -23,6 +23,7 @@ import pyarrow as pa
 from mediator.access import Access, Ceilings, Statistics, Transport
 from mediator.access.wishes import Hedging
 from mediator.assembly import House, Settings, Stems
+from mediator.binding.counting import Known
 from mediator.binding.estimate import Estimate, estimate
 from mediator.binding.explain import explain as explained
 from mediator.binding.lacking import lacking
@@ -35,6 +36,7 @@ from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
 from mediator.eddy.goals.goal import Goal
+from mediator.engines import LOCAL, AnswerStream, Job, engine_called
 from mediator.errors import MediatorError
 from mediator.keeping import Keeping
 from mediator.noting import Noting
@@ -138,7 +140,7 @@ class Mediator:
         trace: Path | None = None,
         watch: Tell | None = None,
         **said: Any,
-    ) -> Answers:
+    ) -> AnswerStream:
         """The answers of a query, to be used with `async with`. A bad query raises a `QueryError` here.
 
         `trace` is a file that keeps what was decided and why; `watch` is told each decision that changes, in the middle
@@ -147,6 +149,8 @@ class Mediator:
         query = understand(sql, self.catalog, parameters)
         verdicts = verdicts_of(query, self.catalog)
         settings = replace(self.settings, **said)
+        if settings.engine != LOCAL:
+            return self._elsewhere(query, verdicts, settings)
         clean = self._access.redaction.clean
         kept = Trace(trace, query, verdicts, settings, clean) if trace is not None else None
         looking_on = partial(watched, trace=kept, tell=watch)
@@ -170,6 +174,13 @@ class Mediator:
             hedging,
             settings.buffered,
         )
+
+    def _elsewhere(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> AnswerStream:
+        measured = self._access.measurements
+        known = Known(lambda relation, method: measured.of(relation, method))
+        warnings = lacking(query, verdicts, self.catalog)
+        job = Job(self.catalog, query, verdicts, settings, known, tuple(warnings))
+        return engine_called(settings.engine).answering(job)
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
         """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""
@@ -238,7 +249,7 @@ async def answering(
     *,
     functions: Iterable[Function] = (),
     **said: Any,
-) -> AsyncIterator[Answers]:
+) -> AsyncIterator[AnswerStream]:
     """One query with a mediator of its own: `async with answering(sql, catalog) as answers`."""
     mediator = Mediator(catalog, functions=functions)
     async with mediator, mediator.answering(sql, parameters, **said) as answers:

@@ -77,6 +77,9 @@ class Settings:
     partials: bool = False  # whether answers of which not all is known are told meanwhile
     stalled_after: float | None = None  # seconds of silence; else as long as a site's requests mostly take
     most_partials: int = 10_000  # that may be open at once
+    engine: str = "local"  # where it runs (`engines.py`); what follows is for those that are elsewhere
+    slots: int | None = None  # cells that are worked on at once; else as many as there are processors
+    checkpoint: str | None = None  # a folder that outlives the query, so that it can go on where it was killed
 
 
 class Stems:

@@ -19,7 +19,7 @@ from typing import Self, TypeVar
 
 import pyarrow as pa
 
-from mediator.access import Access
+from mediator.access import Access, Statistics
 from mediator.access.wishes import Hedging
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.errors import MediatorError
@@ -129,6 +129,10 @@ class Answers:
         elif self._stages is not None:
             self._last_live = self._stages.live()
         return self._last_live.with_sources(self._access.sources(self._sources))
+
+    def statistics(self) -> Statistics:
+        """What every source has been asked and has answered, by all queries of the process."""
+        return self._access.statistics()
 
     async def __aenter__(self) -> Self:
         if self._stages is not None:

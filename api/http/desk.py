@@ -23,7 +23,7 @@ from api.http.requests import Asked
 from api.http.run import Run, log, words
 from api.http.subtracting import Subtracting
 from mediator.answering import Mediator
-from mediator.driver import Answers
+from mediator.engines import AnswerStream
 from mediator.errors import MediatorError
 from mediator.query import duck
 from mediator.statements.patience import Interrupted, Patience
@@ -75,7 +75,7 @@ class Desk:
         for run in self.runs.values():
             run.cancel("the server is shutting down")
 
-    async def plan(self, asked: Asked) -> Answers:
+    async def plan(self, asked: Asked) -> AnswerStream:
         """Parse, bind, and check what is said. Raises a `Problem`. What that takes is of the query's time."""
         began = asyncio.get_running_loop().time()
         self.check_length(asked)
@@ -177,7 +177,7 @@ class Desk:
         run.journal.close()
         await self.history.forget(run.owner, run.id)
 
-    def _answers(self, asked: Asked) -> Answers:
+    def _answers(self, asked: Asked) -> AnswerStream:
         return self.mediator.answering(asked.sql, asked.values, **settings_of(asked))
 
     def _seconds(self, asked: Asked) -> float:
@@ -208,7 +208,7 @@ class Desk:
         self,
         asked: Asked,
         key: Key,
-        answers: Answers,
+        answers: AnswerStream,
         streams: bool,
         place: Place,
         given: Subtracting | None = None,

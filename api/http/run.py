@@ -19,7 +19,7 @@ from api.http.problems import Problem, problem_of
 from api.http.requests import Steer
 from api.http.subtracting import Subtracting
 from api.wording import many
-from mediator.driver import Answers
+from mediator.engines import AnswerStream
 from mediator.errors import MediatorError
 from mediator.live import Live
 from mediator.output.records import Partial, Record, Rows, Withdrawn
@@ -49,7 +49,7 @@ class Run:
         owner: str,
         sql: str,
         request: Mapping[str, Any],
-        answers: Answers,
+        answers: AnswerStream,
         *,
         keep: bool,
         most_bytes: int,
@@ -66,7 +66,7 @@ class Run:
         self.request = request
         self.schema = _plain_schema(answers.schema)
         self.warnings = answers.warnings
-        self._answers: Answers | None = answers  # until it has ended
+        self._answers: AnswerStream | None = answers  # until it has ended
         self._report, self._live, self._steering = Report(), Live(), Steering()  # as they were at the end
         self.keep = keep
         self.retry_of = retry_of
@@ -121,7 +121,7 @@ class Run:
             self._answers = None
             self._end()
 
-    async def _told(self, answers: Answers, begun: Callable[[], None]) -> None:
+    async def _told(self, answers: AnswerStream, begun: Callable[[], None]) -> None:
         async with answers, asyncio.TaskGroup() as group:
             begun()
             watching = group.create_task(self._watch(answers))
@@ -229,7 +229,7 @@ class Run:
         batch = _plain(record.batch, self.schema)
         await self.journal.partial(batch, lambda a, b: {"ids": list(record.ids[a:b]), **said})
 
-    async def _watch(self, answers: Answers) -> None:
+    async def _watch(self, answers: AnswerStream) -> None:
         """Look now and then how it goes: for those who read, and for what everybody is to know."""
         loop = asyncio.get_running_loop()
         look_at = _LOOK
@@ -247,7 +247,7 @@ class Run:
                 look_at = now + max(_LOOK, _LOOK_SHARE * (loop.time() - began))
             self.journal.stir()
 
-    async def _look(self, answers: Answers) -> None:
+    async def _look(self, answers: AnswerStream) -> None:
         """The answer as it stands, where later rows may still change it."""
         try:
             found = await answers.snapshot()
@@ -257,7 +257,7 @@ class Run:
             self.snapshot = found
             self.snapshots += 1
 
-    def _progress(self, now: float, answers: Answers) -> dict[str, Any]:
+    def _progress(self, now: float, answers: AnswerStream) -> dict[str, Any]:
         live = answers.live()
         return {
             "seconds": round(now, 3),
@@ -265,7 +265,7 @@ class Run:
             "sources": [s.to_dict() for s in live.sources],
         }
 
-    async def _note_failures(self, answers: Answers) -> None:
+    async def _note_failures(self, answers: AnswerStream) -> None:
         """Each way of asking that failed for a reason that was not told yet."""
         for relation in answers.report.relations:
             for failure in relation.failures:

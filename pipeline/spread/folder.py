@@ -23,6 +23,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from mediator.catalog.model import Catalog
+from mediator.query.model import Query
 from pipeline.files import put_bytes, put_text
 from pipeline.packages import version
 from pipeline.spread.errors import SpreadError
@@ -77,6 +79,23 @@ class Folder:
             raise SpreadError(f"{self.path}: another query is here: {about['sql']}")
         found: Plan = cloudpickle.loads((self.path / "plan.pickle").read_bytes())
         return found
+
+    @property
+    def begun(self) -> bool:
+        return (self.path / "spread.json").exists()
+
+    def check_same(self, plan: Plan, catalog: Catalog, query: Query) -> None:
+        """Raises `SpreadError` where what is here is not this query over these sites."""
+        if plan.query.sql != query.sql:
+            raise SpreadError(
+                f"{self.path}: another query was begun here: {plan.query.sql}\nAsk that one, and it goes on; or name "
+                "another folder"
+            )
+        if plan.catalog != catalog:
+            raise SpreadError(
+                f"{self.path}: this query was begun with another catalog: its sites or relations were declared "
+                "otherwise. Name another folder"
+            )
 
     @property
     def end(self) -> Mapping[str, Any] | None:

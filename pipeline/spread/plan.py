@@ -15,7 +15,7 @@ from mediator.query.model import Alias, BlockStage, Query, SqlStage
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.spread.landed import Landed
 
-Size = Callable[[Alias], float]
+Size = Callable[[str, Alias], float]
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ def planned(
     cells: int | None = None,
     landed: tuple[Landed, ...] = (),
 ) -> Plan:
-    """`size` is how many rows an alias may have. `cells` are those of each block, at most."""
+    """`size` is how many rows an alias of a stage may have. `cells` are those of each block, at most."""
     cubes = {
-        stage.name: hypercube(stage.block, [size(alias) for alias in stage.block.aliases], cells or slots)
+        stage.name: hypercube(stage.block, [size(stage.name, a) for a in stage.block.aliases], cells or slots)
         for stage in query.stages
         if isinstance(stage, BlockStage)
     }

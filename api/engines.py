@@ -1,0 +1,45 @@
+"""Where a query runs, as the command line says it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from api.exits import Mistake
+
+
+class EngineName(StrEnum):
+    local = "local"
+    spark = "spark"
+
+
+WithEngine = Annotated[
+    EngineName,
+    typer.Option(
+        help="Where the rows are joined: in this process, or in cells on Spark, for what is too much for one process. "
+        "The answers are the same."
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="With --engine spark: keep there what is found. The same query over the same folder goes on where it was "
+        "killed. Default: a folder that is gone when the query ends.",
+        show_default=False,
+    ),
+]
+
+
+def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: object) -> None:
+    """What goes with one engine only is a mistake with another."""
+    if engine is EngineName.local:
+        if checkpoint is not None:
+            raise Mistake("--checkpoint goes with --engine spark; in this process --store keeps what was found")
+        return
+    for name, said in only_local.items():
+        if said:
+            raise Mistake(f"--{name} goes with --engine local: on Spark there is no such thing")

@@ -1,0 +1,113 @@
+"""The engine `spark`: how a query is laid out for Spark, as the local engine knows it."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mediator.binding.counting import Counting
+from mediator.engines import AnswerStream, Job
+from mediator.query.model import Alias, BlockStage
+from pipeline.java import find_java
+from pipeline.packages import check_spark
+from pipeline.spread.driving import Driving, Process, Thread
+from pipeline.spread.errors import SpreadError
+from pipeline.spread.folder import Folder
+from pipeline.spread.plan import Plan, planned
+from pipeline.spread.running import SpreadAnswers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SLOTS = 8  # at most, where nobody says
+_ASKERS = 1
+
+
+class SparkEngine:
+    def answering(self, job: Job) -> AnswerStream:
+        """Raises `NoSpark` where Spark is not there, `SpreadError` where the folder is not one that it can use."""
+        check_spark()
+        session = _session()
+        if session is None:
+            find_java()
+        said = job.settings.checkpoint
+        if session is not None and not said and not str(session.sparkContext.master).startswith("local"):
+            raise SpreadError(
+                "on a cluster a query keeps what it finds in a folder that the driver and every executor see by the "
+                "same path: name one (checkpoint)"
+            )
+        folder = Folder(Path(said).absolute() if said else Path(tempfile.mkdtemp(prefix="mediator-spread-")))
+        plan = taken_up(folder, job, session)
+
+        def driving() -> Driving:
+            return Process(folder) if session is None else Thread(folder, plan, session)
+
+        return SpreadAnswers(plan, folder, job, driving, kept=bool(said))
+
+
+def _session() -> SparkSession | None:
+    """The one that this process has already, if it has."""
+    from pyspark.sql import SparkSession
+
+    found = SparkSession.getActiveSession()
+    if found is not None and not hasattr(found, "_jsc"):
+        raise SpreadError(
+            "this process has a Spark Connect session, which runs no query of the mediator's: ask in a process without "
+            "one, or with .format('mediator')"
+        )
+    return found
+
+
+def engine() -> SparkEngine:
+    return SparkEngine()
+
+
+def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
+    slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
+    if session is not None:
+        slots = job.settings.slots or _slots_of(session)
+    sizes = {
+        stage.name: _sizes(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)
+    }
+    return planned(
+        job.catalog,
+        job.query,
+        job.verdicts,
+        job.settings,
+        lambda name, alias: sizes[name](alias),
+        slots=slots,
+        askers=_ASKERS,
+    )
+
+
+def _slots_of(session: SparkSession) -> int:
+    """One core is the asker's: it waits for sites as long as the query lasts."""
+    cores = session.sparkContext.defaultParallelism
+    if cores <= _ASKERS:
+        raise SpreadError(
+            f"this Spark session runs {cores} task at once, and a query needs two: one that asks the sites as long as it "
+            "lasts, and one for the rest. Use local[2] or more"
+        )
+    return cores - _ASKERS
+
+
+def taken_up(folder: Folder, job: Job, session: SparkSession | None = None) -> Plan:
+    """The query that was begun in this folder, or a new one where there is none."""
+    if not folder.begun:
+        plan = laid_out(job, session)
+        folder.begin(plan)
+        return plan
+    plan = folder.plan()
+    folder.check_same(plan, job.catalog, job.query)
+    return plan
+
+
+def _sizes(stage: BlockStage, job: Job) -> Callable[[Alias], float]:
+    """Rows that each alias may have, by all that is known now."""
+    counts = Counting(stage.block, job.verdicts[stage.name], job.known).count()
+    rows = {c.provider.alias: math.sqrt(max(1.0, c.rows.low) * max(1.0, c.rows.high)) for c in counts}
+    return lambda alias: rows[alias.number]

@@ -1,0 +1,209 @@
+"""The answers of a query on Spark, as those of any query: batch by batch, as they are given, and a report."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from mediator.access import Statistics
+from mediator.engines import Job
+from mediator.live import Live
+from mediator.output.finish import Finisher, finisher
+from mediator.output.records import Record, Records, Rows
+from mediator.output.report import Paused, Report
+from mediator.steering import CannotSteer, Steering
+from pipeline.spread.above import batches_of
+from pipeline.spread.driving import Driving, Gone
+from pipeline.spread.errors import SpreadError
+from pipeline.spread.folder import Folder
+from pipeline.spread.given import Given, Status, given
+from pipeline.spread.plan import Plan
+from pipeline.spread.reporting import report
+from pipeline.spread.watching import watched
+
+_LOOK = 0.02  # seconds between two looks at what was given
+_TRIES = 3  # times that it is started again without having got any further
+ENOUGH = "enough"  # why it is stopped when LIMIT is reached
+_NO_BOOST: Mapping[str, float] = {}
+
+
+class SpreadAnswers:
+    """`async with` starts it; leaving the block ends it. What was found outlives it where its folder is kept."""
+
+    untraced = ""
+
+    def __init__(
+        self, plan: Plan, folder: Folder, job: Job, driving: Callable[[], Driving], kept: bool
+    ) -> None:
+        """`driving` begins to run it; again where it ends too soon."""
+        self.schema = plan.query.schema
+        self.warnings = job.warnings
+        self.steering = Steering(job.settings.prefer, tuple(job.settings.pause), job.settings.boost)
+        self.paused: tuple[Paused, ...] = ()
+        self._plan, self._folder, self._kept = plan, folder, kept
+        self._begin = driving
+        self._driving: Driving | None = None
+        self._seconds = job.settings.max_seconds
+        self._since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tail = _tail(plan)
+        self._found: deque[pa.RecordBatch] = deque()
+        self._cells: dict[int, Status] = {}
+        self._taken = 0  # of what was given
+        self._tries = 0  # since anything was given
+        self._stopping = ""
+        self._enough = False  # LIMIT is reached
+        self._ended = False
+        self._report: Report | None = None  # the last
+        self._statistics = Statistics((), ())
+
+    @property
+    def report(self) -> Report:
+        return self._report or report(self._plan, self._folder, self._cells.values(), self._stopping)
+
+    async def __aenter__(self) -> Self:
+        if self._driving is not None:
+            raise RuntimeError("These answers have been asked for already: a query runs once")
+        await self._start()
+        self._watch_the_time()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            self._statistics = self.statistics()
+            self._report = self.report if self._ended else replace(self.report, stopped="cancelled")
+            if self._driving is not None:
+                await self._driving.close()
+        finally:
+            if not self._kept:
+                await asyncio.to_thread(self._folder.clear)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> pa.RecordBatch:
+        while not self._found:
+            if self._ended:
+                raise StopAsyncIteration
+            await self._look()
+        return self._found.popleft()
+
+    def records(self) -> Records:
+        return Records(self._record)
+
+    async def _record(self) -> Record | None:
+        with suppress(StopAsyncIteration):
+            return Rows(await anext(self))
+        return None
+
+    def live(self) -> Live:
+        return Live(finished=self._ended).with_sources(self.statistics().sources)
+
+    def statistics(self) -> Statistics:
+        """What every source has been asked for this query and has answered."""
+        if self._folder.path.exists():
+            self._statistics = Statistics(watched(self._folder), ())
+        return self._statistics
+
+    def steer(
+        self,
+        *,
+        prefer: Mapping[str, float] | None = None,
+        pause: Collection[str] = (),
+        resume: Collection[str] = (),
+        boost: Mapping[str, float] = _NO_BOOST,
+    ) -> Steering:
+        raise CannotSteer(
+            "a query on Spark cannot be steered while it runs: say what to pause and what to boost when it is asked"
+        )
+
+    def stop(self, why: str) -> None:
+        """End soon: what was found so far is answered, and the report is partial and says why."""
+        self._stopping = self._stopping or why or "stopped"
+        self._folder.stop = self._stopping
+
+    async def stopped(self, why: str) -> None:
+        self.stop(why)
+        while not self._ended:
+            await asyncio.sleep(_LOOK)
+
+    async def snapshot(self) -> pa.Table | None:
+        return None
+
+    def since(self, moment: float) -> None:
+        """Its time began then, by the event loop's clock."""
+        self._since = moment
+
+    def _watch_the_time(self) -> None:
+        if self._seconds is not None:
+            why = f"the query may take {self._seconds:g} s (max_seconds), and needs more"
+            loop = asyncio.get_running_loop()
+            began = loop.time() if self._since is None else self._since
+            self._timer = loop.call_at(began + self._seconds, self.stop, why)
+
+    async def _start(self) -> None:
+        self._driving = self._begin()
+        await self._driving.start()
+
+    async def _look(self) -> None:
+        """Take what was given; start it again where it has gone."""
+        assert self._driving is not None
+        end = await asyncio.to_thread(lambda: self._folder.end)
+        for one in await asyncio.to_thread(lambda: list(given(self._folder.given, self._taken))):
+            self._tries = 0
+            await asyncio.to_thread(self._take, one)
+        if end is not None and self._taken >= end["given"]:
+            await asyncio.to_thread(self._close, str(end["stopped"]))
+        elif not self._found:
+            try:
+                self._driving.check()
+            except Gone as error:
+                await self._again(error)
+            await asyncio.sleep(_LOOK)
+
+    async def _again(self, error: Gone) -> None:
+        self._tries += 1
+        if self._tries > _TRIES:
+            where = f"What was found so far is in {self._folder.path}" if self._kept else ""
+            raise SpreadError(f"Spark was lost {self._tries} times without getting any further. {error}. {where}")
+        assert self._driving is not None
+        await self._driving.close()
+        await self._start()
+
+    def _take(self, one: Given) -> None:
+        self._taken += 1
+        self._cells |= one.cells
+        for file in one.files:
+            if file.stage not in self._plan.results or self._enough:
+                continue
+            for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
+                self._found += [batch] if self._tail is None else self._tail.feed(file.stage, batch)
+        if self._tail is not None and self._tail.done and not self._enough:
+            self._enough = True
+            self._folder.stop = ENOUGH
+
+    def _close(self, stopped: str) -> None:
+        if self._tail is not None:
+            self._found += self._tail.end()
+        why = "" if stopped == ENOUGH else stopped
+        self._report = replace(
+            report(self._plan, self._folder, self._cells.values(), why), enough=self._enough
+        )
+        self._ended = True
+
+
+def _tail(plan: Plan) -> Finisher | None:
+    if plan.tail is None:
+        return None
+    return finisher(plan.tail, {name: plan.stages[name].schema for name in plan.tail.reads})
