@@ -38,7 +38,9 @@ def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: obje
     """What goes with one engine only is a mistake with another."""
     if engine is EngineName.local:
         if checkpoint is not None:
-            raise Mistake("--checkpoint goes with --engine spark; in this process --store keeps what was found")
+            raise Mistake(
+                "--checkpoint goes with --engine spark; in this process --store keeps what was found"
+            )
         return
     for name, said in only_local.items():
         if said:

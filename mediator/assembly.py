@@ -79,7 +79,9 @@ class Settings:
     most_partials: int = 10_000  # that may be open at once
     engine: str = "local"  # where it runs (`engines.py`); what follows is for those that are elsewhere
     slots: int | None = None  # cells that are worked on at once; else as many as there are processors
-    checkpoint: str | None = None  # a folder that outlives the query, so that it can go on where it was killed
+    checkpoint: str | None = (
+        None  # a folder that outlives the query, so that it can go on where it was killed
+    )
 
 
 class Stems:

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from pipeline.cells.envelopes import Came, Envelope
 from pipeline.cells.packing import packed, unpacked
 from pipeline.spread.addressing import addressed
-from pipeline.spread.folder import Folder
 from pipeline.spread.opening import opened
 from pipeline.spread.placing import key_of
 from pipeline.spread.plan import Plan

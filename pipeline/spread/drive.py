@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -18,16 +18,17 @@ from pyspark.sql import functions as F  # noqa: N812 - as all the world calls it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mediator.query.model import SqlStage
-from pipeline.cells.envelopes import Came, Lookup, Over
+from pipeline.cells.envelopes import Lookup, Over
 from pipeline.cells.packing import packed
 from pipeline.spread import asks, cutting, hosting, stream
 from pipeline.spread.above import made
-from pipeline.spread.asker import is_site, run_asker
+from pipeline.spread.asker import run_asker
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder, count, numbered
 from pipeline.spread.given import File, Given, Giving
 from pipeline.spread.landing import entries_of_file
 from pipeline.spread.plan import Plan
+from pipeline.spread.portion import is_site
 from pipeline.spread.strands import Entry, Strand
 
 _LOOK = 0.02  # seconds between two looks at how it goes
@@ -37,17 +38,26 @@ _MINE = "drive"
 
 
 class Drive:
-    def __init__(self, session: SparkSession, folder: Folder, plan: Plan) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        folder: Folder,
+        plan: Plan,
+        ask: Callable[[], None] | None = None,
+        pace: stream.Pace = stream.PACE,
+    ) -> None:
+        """`ask` runs askers until the spread ends, where Spark's tasks are not to."""
         self._session, self._folder, self._plan = session, folder, plan
         self._context = session.sparkContext
         self._giving = Giving(folder.given)
-        self._strand = Strand(folder.strand(_MINE))
         self._asks = count(folder.asks)
         self._wanted: dict[Lookup, set[int]] = {}  # of earlier stages, by whom
         self._landings = 1 << 60
         self._lock = threading.Lock()
         self._fault: BaseException | None = None  # of the askers
         self._left = False
+        self._run_askers = ask or self._ask_in_tasks
+        self._pace = pace
 
     def leave(self) -> None:
         """From another thread: end at once, with nothing said."""
@@ -57,6 +67,7 @@ class Drive:
         """To the end, or until somebody stops it. Raises what went wrong with Spark."""
         if self._folder.end is not None:
             return
+        self._strand = Strand(self._folder.strand(_MINE))
         self._begin()
         self._session.dataSource.register(stream.SpreadSource)
         askers = InheritableThread(target=self._ask, name="askers")
@@ -69,6 +80,7 @@ class Drive:
             raise
         finally:
             _stop(query)
+            self._strand.close()
         self._finish(why)
         askers.join()
 
@@ -108,7 +120,7 @@ class Drive:
         pieces = (
             self._session.readStream.format(stream.FORMAT)
             .option("log", str(path / "log"))
-            .option("tasks", str(tasks))
+            .options(tasks=str(tasks), **self._pace.options())
             .load()
         )
         cut = self._in_role("cut", lambda: pieces.mapInArrow(
@@ -152,6 +164,12 @@ class Drive:
         return f"askers of {self._plan.id}"
 
     def _ask(self) -> None:
+        try:
+            self._run_askers()
+        except BaseException as error:
+            self._fault = error
+
+    def _ask_in_tasks(self) -> None:
         path, askers = self._folder.path, self._plan.askers
 
         def ask(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -160,12 +178,9 @@ class Drive:
                     run_asker(path, number)
                 yield batch
 
-        try:
-            self._context.setJobGroup(self._group, "asks the sites", interruptOnCancel=True)
-            numbers = self._session.range(0, askers, 1, askers)
-            self._in_role("asker", lambda: numbers.mapInArrow(ask, "id long")).agg(F.count("id")).collect()
-        except BaseException as error:
-            self._fault = error
+        self._context.setJobGroup(self._group, "asks the sites", interruptOnCancel=True)
+        numbers = self._session.range(0, askers, 1, askers)
+        self._in_role("asker", lambda: numbers.mapInArrow(ask, "id long")).agg(F.count("id")).collect()
 
     # The end.
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -81,6 +83,8 @@ class Process:
             process.kill()
             await process.wait()
         finally:
+            with suppress(ProcessLookupError):  # Java, where the process that began it was killed
+                os.killpg(process.pid, signal.SIGKILL)
             self._said.close()
 
     def _last_words(self) -> str:

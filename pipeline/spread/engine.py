@@ -70,9 +70,7 @@ def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
     if session is not None:
         slots = job.settings.slots or _slots_of(session)
-    sizes = {
-        stage.name: _sizes(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)
-    }
+    sizes = {stage.name: _sizes(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)}
     return planned(
         job.catalog,
         job.query,

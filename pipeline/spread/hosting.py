@@ -21,7 +21,6 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from mediator.output.finish import Streaming
-from mediator.query.model import SqlStage
 from mediator.reporting import report_of
 from mediator.store import bindings
 from pipeline.cells.cell import Cell, Said
@@ -58,7 +57,10 @@ class Host(StatefulProcessor):
         self._count = handle.getValueState("count", "chunks int, batch long")
 
     def handleInputRows(  # noqa: N802 - Spark's name
-        self, key: Any, rows: Iterator[Row], timerValues: Any  # noqa: N803
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
         by_cell: dict[int, list[tuple[str, int, bytes]]] = {}
         for row in rows:
@@ -141,9 +143,7 @@ def _bytes(batches: list[pa.RecordBatch]) -> bytes:
     return found
 
 
-def _answered(
-    plan: Plan, folder: Path, number: int, batch: int, said: Said
-) -> tuple[str, int, str | None]:
+def _answered(plan: Plan, folder: Path, number: int, batch: int, said: Said) -> tuple[str, int, str | None]:
     """The answers of an epoch in a file: of which stage, how many, and where."""
     name, _ = plan.cells[number]
     found = said.answers

@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 
 from mediator.assembly import Settings
 from mediator.binding.model import Verdict

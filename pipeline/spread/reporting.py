@@ -14,7 +14,7 @@ from pipeline.cells.packing import unpacked
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import Status
 from pipeline.spread.plan import Plan
-from pipeline.spread.strands import Strand, total
+from pipeline.spread.strands import entries, total
 
 _Where = tuple[str, str, tuple[str, ...], str, str]  # relation, method, fields, and the cause
 _Lost = dict[_Where, dict[Binding, None]]
@@ -68,7 +68,7 @@ def _lost(plan: Plan, said: Iterable[Mapping[str, Any]]) -> _Lost:
 def _refused(plan: Plan, strands: Iterable[Any]) -> _Lost:
     found: _Lost = {}
     for folder in strands:
-        for entry in Strand(folder).entries():
+        for entry in entries(folder):
             envelope = unpacked(entry.envelope, plan.relations) if entry.envelope else None
             if isinstance(envelope, Broken):
                 lookup, cause = envelope.lookup, envelope.cause

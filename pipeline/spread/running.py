@@ -176,7 +176,9 @@ class SpreadAnswers:
         self._tries += 1
         if self._tries > _TRIES:
             where = f"What was found so far is in {self._folder.path}" if self._kept else ""
-            raise SpreadError(f"Spark was lost {self._tries} times without getting any further. {error}. {where}")
+            raise SpreadError(
+                f"Spark was lost {self._tries} times without getting any further. {error}. {where}"
+            )
         assert self._driving is not None
         await self._driving.close()
         await self._start()

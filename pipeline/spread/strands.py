@@ -6,11 +6,11 @@ has a file, its rows are that file's, or one part of it.
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -46,13 +46,15 @@ class Entry:
 
 @dataclass
 class Strand:
-    """The writer's side. There is one writer at a time."""
+    """The writer's side. There is one writer at a time: another waits until that one is gone."""
 
     folder: Path
     counts: Counts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = (self.folder / "lock").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._next = count(self.folder)
         if self._next:
             self.counts = counts_of(numbered(self.folder, self._next - 1, "arrow"))
@@ -74,10 +76,14 @@ class Strand:
         put(new, target)
         self._next += 1
 
-    def entries(self) -> Iterator[Entry]:
-        """All that was written so far."""
-        for number in range(self._next):
-            yield from entries_of(numbered(self.folder, number, "arrow"))
+    def close(self) -> None:
+        self._lock.close()
+
+
+def entries(folder: Path) -> Iterator[Entry]:
+    """All that was written to a strand so far."""
+    for number in range(count(folder)):
+        yield from entries_of(numbered(folder, number, "arrow"))
 
 
 def entries_of(piece: Path) -> Iterator[Entry]:
@@ -114,5 +120,3 @@ def total(folders: Sequence[Path]) -> Counts:
                 for name, value in counts.items():
                     have[name] = have.get(name, 0) + value
     return found
-
-

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,28 @@ from pipeline.spread.strands import weight_of
 COLUMNS = "strand string, piece int, path string"
 SCHEMA = pa.schema([("strand", pa.string()), ("piece", pa.int32()), ("path", pa.string())])
 FORMAT = "mediator_spread"
-# Bytes of one micro-batch at most: the first is small, so that it ends soon, and each is so many times the last.
-_FIRST, _GROWTH, _MOST = 1 << 20, 8, 1 << 28
 _EPOCH = "#epoch"
 
 Offset = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Bytes of one micro-batch, at most: the first is small, so that it ends soon, and each is so many times the
+    last."""
+
+    first: int
+    growth: int
+    most: int
+
+    def options(self) -> dict[str, str]:
+        return {name: str(value) for name, value in asdict(self).items()}
+
+    def room(self, epoch: int) -> int:
+        return int(min(self.first * self.growth ** min(epoch, 16), self.most))
+
+
+PACE = Pace(1 << 20, 8, 1 << 28)
 
 
 @dataclass
@@ -38,7 +55,7 @@ class Pieces(InputPartition):
 
 
 class SpreadSource(DataSource):
-    """Options: `log`, a folder; `tasks` that read one micro-batch, at most."""
+    """Options: `log`, a folder; `tasks` that read one micro-batch, at most; the pace."""
 
     @classmethod
     def name(cls) -> str:
@@ -48,12 +65,13 @@ class SpreadSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return PieceReader(Path(self.options["log"]), int(self.options["tasks"]))
+        pace = Pace(*(int(self.options[name]) for name in PACE.options()))
+        return PieceReader(Path(self.options["log"]), int(self.options["tasks"]), pace)
 
 
 class PieceReader(DataSourceStreamReader):
-    def __init__(self, log: Path, tasks: int) -> None:
-        self._log, self._tasks = log, tasks
+    def __init__(self, log: Path, tasks: int, pace: Pace) -> None:
+        self._log, self._tasks, self._pace = log, tasks, pace
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's names
         return {_EPOCH: 0}
@@ -63,7 +81,7 @@ class PieceReader(DataSourceStreamReader):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Some more of every strand, in turns, as far as a micro-batch of this size goes."""
-        room = min(_FIRST * _GROWTH ** int(start[_EPOCH]), _MOST)
+        room = self._pace.room(int(start[_EPOCH]))
         there = {strand: count(self._log / strand) for strand in sorted(os.listdir(self._log))}
         taken = {strand: int(start.get(strand, 0)) for strand in there}
         open_ = [strand for strand in there if taken[strand] < there[strand]]
@@ -97,4 +115,6 @@ class PieceReader(DataSourceStreamReader):
         assert isinstance(partition, Pieces)
         if partition.taken:
             strands, numbers, paths = zip(*partition.taken, strict=True)
-            yield pa.record_batch([pa.array(strands), pa.array(numbers, pa.int32()), pa.array(paths)], schema=SCHEMA)
+            yield pa.record_batch(
+                [pa.array(strands), pa.array(numbers, pa.int32()), pa.array(paths)], schema=SCHEMA
+            )

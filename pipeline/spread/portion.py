@@ -1,0 +1,177 @@
+"""An asker's portion of all lookups: what was asked, what came, and what of it is in the log.
+
+It awaits nothing. What it is to ask it gives to `ask`; what comes it is told by `deliver`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+from mediator.flow.events import Arrived, Ask, Event, Exhausted, Failed
+from mediator.store import bindings
+from pipeline.cells.envelopes import Broken, Came, Lookup, Over
+from pipeline.cells.packing import packed, unpacked
+from pipeline.spread.addressing import places
+from pipeline.spread.asks import Asked, read_asks
+from pipeline.spread.folder import Folder, numbered
+from pipeline.spread.plan import Plan
+from pipeline.spread.strands import Entry, Strand, entries
+
+_LANDINGS = 1 << 40  # numbers that each strand has for its replies
+
+
+@dataclass
+class _Open:
+    """A lookup under way."""
+
+    lookup: Lookup
+    cells: set[int] = field(default_factory=set)  # that are to know its end
+    landings: list[int] = field(default_factory=list)
+
+
+class Portion:
+    """Number `number` of the plan's. `offset` is added to times, which then are the wall clock's."""
+
+    def __init__(
+        self, plan: Plan, folder: Folder, number: int, ask: Callable[[Ask], None], offset: float = 0.0
+    ) -> None:
+        self._plan, self._folder, self._number = plan, folder, number
+        self._ask, self._offset = ask, offset
+        self._strand = Strand(folder.strand(strand_of(number)))
+        self._counts = self._strand.counts
+        self._landing = count(number * _LANDINGS)
+        self._asks = count()
+        self._files = 0  # of asks that were read
+        self._open: dict[int, _Open] = {}  # by the number of the ask
+        self._under_way: dict[Lookup, _Open] = {}
+        self._ended: dict[Lookup, bytes] = {}  # packed, for cells that ask later
+        # Of a bag whose scan was broken off with an asker before this one: the replies to its pages.
+        self._pages: dict[Lookup, dict[int, int]] = {}
+        self._due: list[Entry] = []
+        self._arrived: dict[int, tuple[Arrived, list[Lookup], int]] = {}  # since the last piece, by landing
+        self._recall()
+
+    def _recall(self) -> None:
+        """What ended before it was begun anew."""
+        most = self._number * _LANDINGS - 1
+        for entry in entries(self._strand.folder):
+            envelope = unpacked(entry.envelope, self._plan.relations)
+            if isinstance(envelope, Came):
+                most = max(most, envelope.landing)
+                for lookup in envelope.lookups:
+                    self._pages.setdefault(lookup, {})[entry.place or 0] = envelope.landing
+            else:
+                self._ended[envelope.lookup] = entry.envelope
+        self._landing = count(most + 1)
+        relations = self._plan.relations
+        self._pages = {
+            lookup: pages
+            for lookup, pages in self._pages.items()
+            if lookup not in self._ended and not relations[lookup.relation].repeats
+        }
+        for counts in self._counts.values():
+            counts["asked"] = counts["answered"] + counts["failed"]
+
+    def new_asks(self) -> list[Asked]:
+        """What of it was asked for since this was last asked. Reads files."""
+        found = []
+        while (path := numbered(self._folder.asks, self._files, "arrow")).exists():
+            found += [a for a in read_asks(path, self._plan.relations) if self._mine(a[1])]
+            self._files += 1
+        return found
+
+    def _mine(self, lookup: Lookup) -> bool:
+        return is_site(self._plan, lookup) and whose(self._plan, lookup) == self._number
+
+    def take(self, asked: Iterable[Asked]) -> None:
+        """What was never asked is asked; who asks for what has ended is told."""
+        for cell, lookup in asked:
+            ended = self._ended.get(lookup)
+            if ended is not None:
+                self._due.append(Entry(ended, (cell,)))
+                continue
+            under_way = self._under_way.get(lookup)
+            if under_way is None:
+                under_way = self._begin(lookup)
+            under_way.cells.add(cell)
+
+    def _begin(self, lookup: Lookup) -> _Open:
+        number = next(self._asks)
+        begun = self._open[number] = self._under_way[lookup] = _Open(lookup)
+        self._count(lookup.relation, "asked", 1)
+        self._ask(Ask(number, lookup.relation, lookup.method, lookup.bind_set, (lookup.binding,)))
+        return begun
+
+    def deliver(self, event: Event) -> None:
+        open_ = self._open[event.ask]
+        match event:
+            case Arrived(_, landing) if landing.place in (pages := self._pages.get(open_.lookup, {})):
+                open_.landings.append(
+                    pages[landing.place]
+                )  # it has been told already, and equal rows are not one
+            case Arrived(_, landing):
+                if id(landing) not in self._arrived:
+                    self._arrived[id(landing)] = event, [], next(self._landing)
+                    self._count(open_.lookup.relation, "rows", landing.rows.num_rows)
+                _, lookups, number = self._arrived[id(landing)]
+                lookups.append(open_.lookup)
+                open_.landings.append(number)
+                open_.cells.update(places(self._plan, open_.lookup.relation, landing.rows))
+            case Exhausted():
+                at, until = event.at + self._offset, event.until + self._offset
+                self._end(event.ask, Over(open_.lookup, at, until, tuple(open_.landings)), "answered")
+            case Failed():
+                self._end(event.ask, Broken(open_.lookup, event.cause), "failed")
+
+    def _end(self, ask: int, envelope: Over | Broken, what: str) -> None:
+        self._write_arrived()  # the rows go before their end
+        open_ = self._open.pop(ask)
+        del self._under_way[open_.lookup]
+        self._count(open_.lookup.relation, what, 1)
+        content = self._ended[open_.lookup] = packed(envelope, self._plan.relations)
+        self._due.append(Entry(content, sorted(open_.cells)))
+
+    def _write_arrived(self) -> None:
+        for event, lookups, number in self._arrived.values():
+            rows = event.landing.rows
+            if rows.num_rows:
+                envelope = packed(Came(tuple(lookups), number, rows), self._plan.relations)
+                self._due.append(Entry(envelope, place=event.landing.place))
+        self._arrived.clear()
+
+    def due(self) -> list[Entry]:
+        """What is to be written now."""
+        self._write_arrived()
+        due, self._due = self._due, []
+        return due
+
+    def write(self, due: list[Entry]) -> None:
+        if due:
+            self._strand.write(due)
+
+    def close(self) -> None:
+        self._strand.close()
+
+    def _count(self, relation: str, what: str, by: int) -> None:
+        counts = self._counts.setdefault(relation, {"asked": 0, "answered": 0, "failed": 0, "rows": 0})
+        counts[what] += by
+
+
+def strand_of(number: int) -> str:
+    return f"asker-{number:04d}"
+
+
+def whose(plan: Plan, lookup: Lookup) -> int:
+    """The asker that a lookup belongs to."""
+    schema = plan.relations[lookup.relation].schema
+    (text,) = bindings.written(schema, lookup.bind_set, [lookup.binding])
+    spelt = "\0".join((lookup.relation, lookup.method, *lookup.bind_set, text))
+    return zlib.crc32(spelt.encode()) % plan.askers
+
+
+def is_site(plan: Plan, lookup: Lookup) -> bool:
+    """Whether it is a site's, and not what an earlier stage gives."""
+    return lookup.relation not in plan.stages

@@ -1,0 +1,130 @@
+"""A case of the any-route search, answered on Spark: what comes when, in which pieces and micro-batches, is drawn."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from pyspark.sql import SparkSession
+
+from mediator.answering import verdicts_of
+from mediator.assembly import POLICIES, Settings
+from mediator.errors import Unanswerable
+from mediator.query.understand import understand
+from pipeline.spread.above import batches_of
+from pipeline.spread.drive import Drive
+from pipeline.spread.folder import Folder
+from pipeline.spread.given import given
+from pipeline.spread.plan import Plan, planned
+from pipeline.spread.portion import Portion
+from pipeline.spread.reporting import report
+from pipeline.spread.stream import Pace
+from tests.any_route.drawing import Case
+from tests.any_route.search import Row
+from tests.any_route.sources import Sources
+
+_LOOK = 0.01
+
+
+@dataclass
+class Spread:
+    """What became of one statement."""
+
+    rows: Counter[Row] = field(default_factory=Counter)
+    lookups: Counter[object] = field(default_factory=Counter)  # how often each was asked of its site
+    complete: bool = False
+    epochs: int = 0
+    cells: int = 0
+    anew: int = 0  # cells that were made of Spark's state
+
+
+class Asking:
+    """Askers that ask scripted sources, and write what comes as somebody draws it."""
+
+    def __init__(self, case: Case, plan: Plan, folder: Folder, random: Random) -> None:
+        self.sources = Sources(case, random)
+        self._plan, self._folder, self._random = plan, folder, random
+
+    def __call__(self) -> None:
+        portions: list[Portion] = []
+        for number in range(self._plan.askers):
+            deliver = _Later()
+            portion = Portion(
+                self._plan, self._folder, number, lambda ask, to=deliver: self.sources.ask(ask, to)
+            )
+            deliver.to = portion
+            portions.append(portion)
+        while self._folder.end is None:
+            for portion in portions:
+                portion.take(portion.new_asks())
+            for _ in range(self._random.choice((1, 3, 30))):
+                if self.sources.busy:
+                    self.sources.step()
+            for portion in portions:
+                if not self.sources.busy or self._random.random() < 0.3:
+                    portion.write(portion.due())
+            if not self.sources.busy:
+                time.sleep(_LOOK)
+
+
+class _Later:
+    to: Portion
+
+    def __call__(self, event: object) -> None:
+        self.to.deliver(event)  # type: ignore[arg-type]
+
+
+def plan_of(case: Case, statement: str, random: Random) -> Plan | None:
+    """None where no source can be asked."""
+    query = understand(statement, case.catalog)
+    try:
+        verdicts = verdicts_of(query, case.catalog)
+    except Unanswerable:
+        return None
+    settings = Settings(
+        policy=random.choice(("random", *POLICIES)),
+        seed=random.randrange(1 << 30),
+        largest_batch=random.choice((1, 7, 1000)),
+    )
+    return planned(
+        case.catalog,
+        query,
+        verdicts,
+        settings,
+        lambda _, __: random.choice((1.0, 10.0, 1000.0)),
+        slots=random.choice((1, 2)),
+        askers=random.choice((1, 2)),
+        cells=random.choice((1, 2, 3, 4, 6)),
+    )
+
+
+def spread(session: SparkSession, case: Case, statement: str, path: Path, random: Random) -> Spread | None:
+    """None where no source can be asked."""
+    plan = plan_of(case, statement, random)
+    if plan is None:
+        return None
+    folder = Folder(path)
+    folder.begin(plan)
+    asking = Asking(case, plan, folder, random)
+    pace = Pace(random.choice((1, 2_000, 1 << 20)), random.choice((1, 4)), 1 << 28)
+    Drive(session, folder, plan, asking, pace).run()
+    return found(plan, folder, asking)
+
+
+def found(plan: Plan, folder: Folder, asking: Asking) -> Spread:
+    """What there is in the folder when it has ended."""
+    there = Spread(lookups=Counter(asking.sources.flights), cells=len(plan.cells))
+    cells = {}
+    for one in given(folder.given):
+        there.epochs += one.batch is not None
+        there.anew += sum(status["how"] == "anew" for status in one.cells.values())
+        cells |= one.cells
+        for file in one.files:
+            if file.stage in plan.results:
+                for batch in batches_of(file.path, plan.stages[file.stage].schema):
+                    there.rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
+    there.complete = report(plan, folder, cells.values()).complete
+    return there

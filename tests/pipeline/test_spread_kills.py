@@ -1,0 +1,69 @@
+"""Whatever is killed in the middle of a query on Spark, no answer is lost and none comes twice."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import duckdb
+import pytest
+
+from fixtures import Web, book_trade
+from fixtures.behaviour import Behaviour, Fixed
+from mediator.answering import Mediator
+from mediator.output.report import Report
+from tests.pipeline.kit import SHARED
+from tests.pipeline.killing import POINTS, Killer
+
+KILLS = int(os.environ.get("MEDIATOR_KILLS", "4"))
+SQL = """
+SELECT b.isbn, a.name, o.shop, o.price, o.condition FROM books b
+JOIN authors a ON a.id = b.author_id JOIN offers o ON o.isbn = b.isbn
+"""
+Row = tuple[object, ...]
+_SLOW = {name: Behaviour(latency=Fixed(0.04)) for name in ("books", "authors", "offers_north", "offers_south")}
+
+
+def truth(web: Web) -> Counter[Row]:
+    with duckdb.connect() as there:
+        for name, table in web.tables.items():
+            there.register(name, table)
+        return Counter(there.sql(SQL).fetchall())
+
+
+async def answered(web: Web, folder: Path) -> tuple[Counter[Row], Report]:
+    rows: Counter[Row] = Counter()
+    async with (
+        Mediator(web.catalog) as mediator,
+        mediator.answering(SQL, engine="spark", slots=2, checkpoint=str(folder)) as answers,
+    ):
+        async for batch in answers:
+            rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
+    return rows, answers.report
+
+
+@SHARED
+@pytest.mark.timeout(300 + 60 * KILLS)
+async def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
+    random = Random(7)
+    points: list[str] = []
+    while len(points) < KILLS:
+        points += random.sample(POINTS, len(POINTS))
+    points = points[:KILLS]
+    struck: list[tuple[str, str]] = []
+    with book_trade(120, book_page=4, behaviours=_SLOW) as web:
+        true = truth(web)
+        for number in range(KILLS):
+            if not points:
+                break
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            with Killer(folder, lambda: web.requests, random, points) as killer:
+                rows, report = await answered(web, folder)
+            struck += killer.struck
+            assert report.complete, report.lines()
+            assert rows == true, f"after {killer.struck}: {len(true - rows)} lost, {len(rows - true)} too many"
+    assert len(struck) == KILLS, struck
+    print(f"{len(struck)} kills, 0 lost, 0 repeated: {Counter(struck)}")

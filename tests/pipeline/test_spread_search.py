@@ -1,0 +1,45 @@
+"""Queries on Spark give what one eddy gives, and DuckDB, whatever comes when and in whatever micro-batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.any_route.drawing import draw
+from tests.any_route.ranges import draw_ranges
+from tests.any_route.search import answers
+from tests.pipeline.kit import SHARED
+from tests.pipeline.spreading import Spread, spread
+
+SEEDS = 4
+
+
+def searched(session: SparkSession, seed: int, folder: Path) -> list[Spread]:
+    """A statement of each of two cases of this seed."""
+    found = []
+    for drawn in (draw, draw_ranges):
+        case, random = drawn(seed), Random(seed)
+        statement = random.choice(case.statements)
+        one = spread(session, case, statement, folder / drawn.__name__, random)
+        if one is None:
+            continue
+        true = answers(statement, case.tables)
+        where = f"{drawn.__name__} {seed}, {one.cells} cells, {one.epochs} epochs: {statement}"
+        assert not one.rows - true, f"{where}: too many"
+        if one.complete:
+            assert one.rows == true, f"{where}: too few"
+        assert one.complete or not case.healthy, f"{where}: nothing failed"
+        assert max(one.lookups.values(), default=0) <= 1, f"{where}: asked again"
+        found.append(one)
+    return found
+
+
+@SHARED
+@pytest.mark.timeout(600)
+def test_spark_gives_what_one_eddy_gives(spark: SparkSession, tmp_path: Path) -> None:
+    found = [one for seed in range(SEEDS) for one in searched(spark, seed, tmp_path / str(seed))]
+    assert sum(one.cells > 1 and one.epochs > 1 for one in found) > 2
+    assert sum(one.rows.total() for one in found)
