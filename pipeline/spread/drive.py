@@ -20,12 +20,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 from mediator.query.model import SqlStage
 from pipeline.cells.envelopes import Lookup, Over
 from pipeline.cells.packing import packed
-from pipeline.spread import asks, cutting, hosting, stream
+from pipeline.spread import asks, cutting, stream
+from pipeline.spread.host import COLUMNS, Host
 from pipeline.spread.above import made
 from pipeline.spread.asker import run_asker
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder, count, numbered
 from pipeline.spread.given import File, Given, Giving
+from pipeline.spread.landed import Landed
 from pipeline.spread.landing import entries_of_file
 from pipeline.spread.plan import Plan
 from pipeline.spread.portion import is_site
@@ -89,6 +91,34 @@ class Drive:
             self._want(asks.read_asks(numbered(self._folder.asks, number, "arrow"), self._plan.relations))
         if not self._strand.pieces:
             self._strand.write([Entry(b"", tuple(range(len(self._plan.cells))))])
+        # Each landing takes as many pieces as it has parts, and one for its end: so it is known which are there.
+        # They take turns, so that the first of all can meet soon.
+        at = 1
+        waiting = [self._pieces_of(landed) for landed in self._plan.landed]
+        while waiting:
+            for pieces in tuple(waiting):
+                piece = next(pieces, None)
+                if piece is None:
+                    waiting.remove(pieces)
+                    continue
+                if at >= self._strand.pieces:
+                    self._strand.write(piece)
+                at += 1
+
+    def _pieces_of(self, landed: Landed) -> Iterator[list[Entry]]:
+        plan = self._plan
+        lookups = landed.lookups
+        counts = self._strand.counts.setdefault(landed.relation, {"served": 0, "rows": 0})
+        landings = []
+        for file in landed.files:
+            for entry, number in entries_of_file(plan, file, lookups, self._next_landing):
+                landings.append(number)
+                yield [entry]
+        counts["served"] += len(lookups)
+        counts["rows"] += landed.rows
+        cells = [cell for name in plan.readers(landed.relation) for cell in plan.cells_of(name)]
+        overs = (Over(lookup, landed.at, landed.until, tuple(landings)) for lookup in lookups)
+        yield [Entry(packed(over, plan.relations), cells) for over in overs]
 
     # The stream.
 
@@ -127,7 +157,7 @@ class Drive:
             cutting.cutting(path, plan.id, wanted, partitions), cutting.COLUMNS
         ))  # fmt: skip
         return self._in_role(f"host {host}", lambda: cut.groupBy("key").transformWithState(
-            hosting.Host(path, plan.id), hosting.COLUMNS, "append", "none"
+            Host(path, plan.id), COLUMNS, "append", "none"
         ))  # fmt: skip
 
     def _in_role(self, role: str, make: Any) -> DataFrame:

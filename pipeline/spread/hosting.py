@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import Row
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import MapState, ValueState
 
 from mediator.output.finish import Streaming
 from mediator.reporting import report_of
@@ -32,7 +32,6 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.opening import opened
 from pipeline.spread.plan import Plan
 
-COLUMNS = "cell int, stage string, rows long, file string, asks binary, status string"
 _BATCH = "streaming.sql.batchId"
 
 
@@ -48,20 +47,15 @@ class Live:
 _LIVE: dict[tuple[Path, int], Live] = {}  # by the folder of the spread, and the number
 
 
-class Host(StatefulProcessor):
-    def __init__(self, folder: Path, id_: str) -> None:
+class Hosting:
+    """What a host does in a worker, with Spark's state of one cell at hand."""
+
+    def __init__(self, folder: Path, id_: str, told: MapState, count: ValueState) -> None:
         self._folder, self._id = folder, id_
+        self._told, self._count = told, count
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self._told = handle.getMapState("told", "number int", "data binary")
-        self._count = handle.getValueState("count", "chunks int, batch long")
-
-    def handleInputRows(  # noqa: N802 - Spark's name
-        self,
-        key: Any,
-        rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803
-    ) -> Iterator[Row]:
+    def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """What a cell makes of what it is told in a micro-batch."""
         by_cell: dict[int, list[tuple[str, int, bytes]]] = {}
         for row in rows:
             by_cell.setdefault(row.cell, []).append((row.strand, row.piece, bytes(row.data)))
@@ -70,9 +64,6 @@ class Host(StatefulProcessor):
         for cell, told in by_cell.items():
             chunks = [content for *_, content in sorted(told)]
             yield self._epoch(plan, cell, chunks)
-
-    def close(self) -> None:
-        pass
 
     def _epoch(self, plan: Plan, number: int, chunks: list[bytes]) -> Row:
         batch = int(TaskContext.get().getLocalProperty(_BATCH))  # type: ignore[union-attr, arg-type]

@@ -50,6 +50,7 @@ class Portion:
         self._ended: dict[Lookup, bytes] = {}  # packed, for cells that ask later
         # Of a bag whose scan was broken off with an asker before this one: the replies to its pages.
         self._pages: dict[Lookup, dict[int, int]] = {}
+        self._landed = {lookup for landed in plan.landed for lookup in landed.lookups}
         self._due: list[Entry] = []
         self._arrived: dict[int, tuple[Arrived, list[Lookup], int]] = {}  # since the last piece, by landing
         self._recall()
@@ -84,7 +85,9 @@ class Portion:
         return found
 
     def _mine(self, lookup: Lookup) -> bool:
-        return is_site(self._plan, lookup) and whose(self._plan, lookup) == self._number
+        if lookup in self._landed or not is_site(self._plan, lookup):
+            return False
+        return whose(self._plan, lookup) == self._number
 
     def take(self, asked: Iterable[Asked]) -> None:
         """What was never asked is asked; who asks for what has ended is told."""

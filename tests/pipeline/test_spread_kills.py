@@ -23,7 +23,9 @@ SELECT b.isbn, a.name, o.shop, o.price, o.condition FROM books b
 JOIN authors a ON a.id = b.author_id JOIN offers o ON o.isbn = b.isbn
 """
 Row = tuple[object, ...]
-_SLOW = {name: Behaviour(latency=Fixed(0.04)) for name in ("books", "authors", "offers_north", "offers_south")}
+_SLOW = {
+    name: Behaviour(latency=Fixed(0.04)) for name in ("books", "authors", "offers_north", "offers_south")
+}
 
 
 def truth(web: Web) -> Counter[Row]:
@@ -64,6 +66,8 @@ async def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
                 rows, report = await answered(web, folder)
             struck += killer.struck
             assert report.complete, report.lines()
-            assert rows == true, f"after {killer.struck}: {len(true - rows)} lost, {len(rows - true)} too many"
+            assert rows == true, (
+                f"after {killer.struck}: {len(true - rows)} lost, {len(rows - true)} too many"
+            )
     assert len(struck) == KILLS, struck
     print(f"{len(struck)} kills, 0 lost, 0 repeated: {Counter(struck)}")
