@@ -24,9 +24,9 @@ from api.terminal import stdout
 from api.wording import many
 from mediator.answering import Mediator
 from mediator.catalog.model import Catalog
-from mediator.engines import AnswerStream
 from mediator.eddy.decisions import Decision
 from mediator.eddy.wording import number
+from mediator.engines import AnswerStream
 from mediator.live import BlockLive, Live, Share, StemLive
 
 _TICK = 0.1

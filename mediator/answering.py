@@ -36,7 +36,7 @@ from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
 from mediator.eddy.goals.goal import Goal
-from mediator.engines import LOCAL, AnswerStream, Job, engine_called
+from mediator.engines import LOCAL, AnswerStream, Job, Stock, engine_called
 from mediator.errors import MediatorError
 from mediator.keeping import Keeping
 from mediator.noting import Noting
@@ -151,6 +151,16 @@ class Mediator:
         settings = replace(self.settings, **said)
         if settings.engine != LOCAL:
             return self._elsewhere(query, verdicts, settings)
+        return self._here(query, verdicts, settings, trace, watch)
+
+    def _here(
+        self,
+        query: Query,
+        verdicts: Mapping[str, Verdict],
+        settings: Settings,
+        trace: Path | None = None,
+        watch: Tell | None = None,
+    ) -> Answers:
         clean = self._access.redaction.clean
         kept = Trace(trace, query, verdicts, settings, clean) if trace is not None else None
         looking_on = partial(watched, trace=kept, tell=watch)
@@ -178,9 +188,16 @@ class Mediator:
     def _elsewhere(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> AnswerStream:
         measured = self._access.measurements
         known = Known(lambda relation, method: measured.of(relation, method))
-        warnings = lacking(query, verdicts, self.catalog)
-        job = Job(self.catalog, query, verdicts, settings, known, tuple(warnings))
+        warnings = tuple(lacking(query, verdicts, self.catalog))
+        here = partial(self._here, query, verdicts, settings)
+        job = Job(self.catalog, query, verdicts, settings, known, self._stock, here, warnings)
         return engine_called(settings.engine).answering(job)
+
+    @asynccontextmanager
+    async def _stock(self) -> AsyncIterator[Stock]:
+        house = self._opened()
+        async with self._turns:
+            yield Stock(house.stems.held(), house.clock())
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
         """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""

@@ -78,6 +78,9 @@ class Settings:
     stalled_after: float | None = None  # seconds of silence; else as long as a site's requests mostly take
     most_partials: int = 10_000  # that may be open at once
     engine: str = "local"  # where it runs (`engines.py`); what follows is for those that are elsewhere
+    memory: int | None = (
+        None  # bytes that a query's SteMs may take here before it moves, where it may; else a quarter
+    )
     slots: int | None = None  # cells that are worked on at once; else as many as there are processors
     checkpoint: str | None = (
         None  # a folder that outlives the query, so that it can go on where it was killed

@@ -161,6 +161,27 @@ class Answers:
             self._turns.leave(self)
             await self._close_trace()
 
+    async def leave(self) -> list[pa.RecordBatch]:
+        """End at once, in place of leaving the block, for whoever goes on elsewhere: answers that were found and not
+        read yet."""
+        await self.__aexit__(None, None, None)
+        return [record.batch for record in self._found if isinstance(record, Rows)]
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be found."""
+        return self._stages is not None and self._stages.finished
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory that what was found of its relations takes, about."""
+        return self._stages.size if self._stages is not None else 0
+
+    @property
+    def spent(self) -> tuple[int, int]:
+        """Requests that were sent for it, and bytes that came."""
+        return self._visit.spent
+
     def __aiter__(self) -> Self:
         return self
 

@@ -7,7 +7,8 @@ on top of this one, so nothing of it is imported until somebody asks for it by n
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import TracebackType
@@ -20,11 +21,13 @@ from mediator.assembly import Settings
 from mediator.binding.counting import Known
 from mediator.binding.model import Verdict
 from mediator.catalog.model import Catalog
+from mediator.driver import Answers
 from mediator.errors import MediatorError
 from mediator.live import Live
 from mediator.output.records import Records
 from mediator.output.report import Paused, Report
 from mediator.query.model import Query
+from mediator.state.stem import SteM
 from mediator.steering import Steering
 
 GROUP = "mediator.engines"
@@ -84,14 +87,25 @@ class AnswerStream(Protocol):
 
 
 @dataclass(frozen=True)
+class Stock:
+    """What the SteMs of this process hold, by its clock."""
+
+    stems: Mapping[str, SteM]
+    now: float
+
+
+@dataclass(frozen=True)
 class Job:
-    """A query that has been understood, and what is known for it. `known` is what was measured and stored so far."""
+    """A query that has been understood, and what is known for it. `known` is what was measured so far, `stock` what is
+    held, for as long as nobody else touches it; `here` answers it in this process."""
 
     catalog: Catalog
     query: Query
     verdicts: Mapping[str, Verdict]
     settings: Settings
     known: Known
+    stock: Callable[[], AbstractAsyncContextManager[Stock]]
+    here: Callable[[], Answers]
     warnings: tuple[str, ...] = ()
 
 

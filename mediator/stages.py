@@ -227,6 +227,12 @@ class Stages:
             finished=self.finished,
         )
 
+    @property
+    def size(self) -> int:
+        """Bytes that the SteMs of the query's relations hold, about."""
+        stems = {id(v.stem): v.stem for e in self.eddies().values() for v in e.run.views.values()}
+        return sum(stem.size for stem in stems.values())
+
     def eddies(self) -> dict[str, Eddy]:
         """Each block's eddy, by the name of its stage."""
         return {name: r.eddy for name, r in self._stages.items() if r.eddy is not None}

@@ -21,10 +21,10 @@ from api.http.metrics import Metrics
 from api.http.problems import Problem, problem_of
 from api.http.requests import Asked
 from api.http.run import Run, log, words
-from api.http.subtracting import Subtracting
 from mediator.answering import Mediator
 from mediator.engines import AnswerStream
 from mediator.errors import MediatorError
+from mediator.output.subtracting import Subtracting
 from mediator.query import duck
 from mediator.statements.patience import Interrupted, Patience
 

@@ -17,13 +17,13 @@ from api.cells import texts
 from api.http.journal import Full, Journal
 from api.http.problems import Problem, problem_of
 from api.http.requests import Steer
-from api.http.subtracting import Subtracting
 from api.wording import many
 from mediator.engines import AnswerStream
 from mediator.errors import MediatorError
 from mediator.live import Live
 from mediator.output.records import Partial, Record, Rows, Withdrawn
 from mediator.output.report import Report
+from mediator.output.subtracting import Subtracting
 from mediator.steering import Steering
 
 Status = Literal["running", "complete", "partial", "cancelled", "failed"]

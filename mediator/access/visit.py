@@ -94,6 +94,11 @@ class Visit:
                 found.update(for_all if flight.waits else flight.trip.held if flight.trip is not None else ())
         return dict(found)
 
+    @property
+    def spent(self) -> tuple[int, int]:
+        """Requests, and bytes of replies."""
+        return self._purse.calls, self._purse.bytes
+
     def cancel(self, cancel: Cancel) -> None:
         """Silence for these bindings, from now on. What nobody else wants is called back at once."""
         if cancel.ask not in self._tickets:

@@ -104,13 +104,8 @@ class Streaming:
 
     def _fresh(self, table: pa.Table) -> pa.Array:
         """Where the rows are that were never given; rows are equal as SQL's DISTINCT has it."""
-        columns = ", ".join(f"c{n}, 'ASC NULLS LAST'" for n in range(table.num_columns))
-        numbered = table.rename_columns([f"c{n}" for n in range(table.num_columns)])
-        keys = duck.run(f"SELECT create_sort_key({columns}) AS k FROM t", {"t": numbered}, light=True)[
-            "k"
-        ].to_pylist()
         fresh = []
-        for position, key in enumerate(keys):
+        for position, key in enumerate(row_keys(table)):
             if key not in self._seen:
                 self._seen.add(key)
                 fresh.append(position)
@@ -183,6 +178,16 @@ class Gathering:
     def _prune(self, read: str) -> None:
         self._tables[read] = _run(self._stage.prune, self._gathered()).cast(self._tables[read].schema)
         self._unpruned = 0
+
+
+def row_keys(table: pa.Table) -> list[bytes]:
+    """One for each row: those that SQL's DISTINCT takes for equal have equal ones."""
+    columns = ", ".join(f"c{n}, 'ASC NULLS LAST'" for n in range(table.num_columns))
+    numbered = table.rename_columns([f"c{n}" for n in range(table.num_columns)])
+    keys: list[bytes] = duck.run(
+        f"SELECT create_sort_key({columns}) AS k FROM t", {"t": numbered}, light=True
+    )["k"].to_pylist()
+    return keys
 
 
 def rows_sql(parts: RowParts, items: Sequence[int] | None = None, known: Set[str] | None = None) -> str:

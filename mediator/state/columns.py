@@ -64,6 +64,11 @@ class StoreColumn(Protocol):
 
     def keyed(self) -> Keyed: ...
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        ...
+
 
 def column_of(type_: pa.DataType) -> StoreColumn:
     """An empty column for values of this type."""
@@ -84,6 +89,10 @@ class FixedColumn:
         self._values: Growable[np.generic] = Growable(_dtype(type_))
         self._nulls = _Nulls()
         self._codes: Growable[np.int64] = Growable(np.int64)
+
+    @property
+    def size(self) -> int:
+        return self._values.size + self._codes.size
 
     def append(self, values: pa.Array) -> None:
         self._nulls.append(values, self._values.n)
@@ -155,6 +164,10 @@ class TextColumn:
         self._nulls = _Nulls()
         self._codes: Growable[np.int64] = Growable(np.int64)
         self._numbers: Growable[np.int32] = Growable(np.int32)
+
+    @property
+    def size(self) -> int:
+        return self.words.size + self.heap.size + self._codes.size + self._numbers.size
 
     def append(self, values: pa.Array) -> None:
         count, start = len(values), self._rows
@@ -236,6 +249,10 @@ class OtherColumn:
         self._chunks: list[pa.Array] = []
         self._key = TextColumn(pa.large_string())
         self._unread: list[pa.Array] = []
+
+    @property
+    def size(self) -> int:
+        return sum(int(chunk.nbytes) for chunk in self._chunks) + self._key.size
 
     def append(self, values: pa.Array) -> None:
         self._unread.append(values)

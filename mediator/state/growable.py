@@ -64,5 +64,10 @@ class Growable(Generic[T]):
             self.n = total
 
     @property
+    def size(self) -> int:
+        """Bytes in use."""
+        return self.n * self.data.dtype.itemsize
+
+    @property
     def used(self) -> NDArray[T]:
         return self.data[: self.n]

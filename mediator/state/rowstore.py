@@ -33,6 +33,11 @@ class RowStore:
         store.n = rows.num_rows
         return store
 
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return sum(column.size for column in self._columns.values())
+
     def append(self, rows: pa.RecordBatch) -> range:
         """Store the rows; their ids follow one another."""
         if self.n + rows.num_rows > _MOST:

@@ -29,6 +29,7 @@ from mediator.store.records import Group, Kept
 Ids = NDArray[np.int32]
 
 _ROOM = 1 << 16
+_SLOT = 16  # bytes of an index for each row
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,11 @@ class SteM:
         self._received: list[Landing | _End] = []
         self._indexes: dict[tuple[str, ...], Index] = {}
         self._runs: dict[str, SortedRuns] = {}
+
+    @property
+    def size(self) -> int:
+        """Bytes of memory, about."""
+        return self.store.size + _SLOT * self.store.n * len(self._indexes)
 
     def index(self, fields: tuple[str, ...]) -> Index:
         if fields not in self._indexes:

@@ -21,16 +21,15 @@ from mediator.query.model import SqlStage
 from pipeline.cells.envelopes import Lookup, Over
 from pipeline.cells.packing import packed
 from pipeline.spread import asks, cutting, stream
-from pipeline.spread.host import COLUMNS, Host
 from pipeline.spread.above import made
 from pipeline.spread.asker import run_asker
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder, count, numbered
 from pipeline.spread.given import File, Given, Giving
-from pipeline.spread.landed import Landed
-from pipeline.spread.landing import entries_of_file
+from pipeline.spread.host import COLUMNS, Host
 from pipeline.spread.plan import Plan
 from pipeline.spread.portion import is_site
+from pipeline.spread.seeding import entries_of_file
 from pipeline.spread.strands import Entry, Strand
 
 _LOOK = 0.02  # seconds between two looks at how it goes
@@ -70,62 +69,44 @@ class Drive:
         if self._folder.end is not None:
             return
         self._strand = Strand(self._folder.strand(_MINE))
-        self._begin()
+        try:
+            self._begin()
+            why = self._in_cells() if self._plan.cells else self._without()
+        finally:
+            self._strand.close()
+        self._finish(why)
+
+    def _in_cells(self) -> str:
+        """Why it stopped before the end, if it did."""
         self._session.dataSource.register(stream.SpreadSource)
         askers = InheritableThread(target=self._ask, name="askers")
         query = self._stream()
         askers.start()
         try:
-            why = self._follow(query)
+            return self._follow(query)
         except BaseException:
             self._context.cancelJobGroup(self._group)
             raise
         finally:
             _stop(query)
-            self._strand.close()
-        self._finish(why)
-        askers.join()
+
+    def _without(self) -> str:
+        """Where nothing is read."""
+        self._go_on()
+        return ""
 
     def _begin(self) -> None:
         for number in range(self._asks):
             self._want(asks.read_asks(numbered(self._folder.asks, number, "arrow"), self._plan.relations))
         if not self._strand.pieces:
             self._strand.write([Entry(b"", tuple(range(len(self._plan.cells))))])
-        # Each landing takes as many pieces as it has parts, and one for its end: so it is known which are there.
-        # They take turns, so that the first of all can meet soon.
-        at = 1
-        waiting = [self._pieces_of(landed) for landed in self._plan.landed]
-        while waiting:
-            for pieces in tuple(waiting):
-                piece = next(pieces, None)
-                if piece is None:
-                    waiting.remove(pieces)
-                    continue
-                if at >= self._strand.pieces:
-                    self._strand.write(piece)
-                at += 1
-
-    def _pieces_of(self, landed: Landed) -> Iterator[list[Entry]]:
-        plan = self._plan
-        lookups = landed.lookups
-        counts = self._strand.counts.setdefault(landed.relation, {"served": 0, "rows": 0})
-        landings = []
-        for file in landed.files:
-            for entry, number in entries_of_file(plan, file, lookups, self._next_landing):
-                landings.append(number)
-                yield [entry]
-        counts["served"] += len(lookups)
-        counts["rows"] += landed.rows
-        cells = [cell for name in plan.readers(landed.relation) for cell in plan.cells_of(name)]
-        overs = (Over(lookup, landed.at, landed.until, tuple(landings)) for lookup in lookups)
-        yield [Entry(packed(over, plan.relations), cells) for over in overs]
 
     # The stream.
 
     def _stream(self) -> StreamingQuery:
         plan = self._plan
         local = str(self._context.master).startswith("local[")
-        # Workers of one process serve whatever comes: where a host is to meet its cells again, it has workers of its own.
+        # Workers of one process serve whatever comes: a host that is to meet its cells again has workers of its own.
         hosts = min(plan.slots, len(plan.cells)) if local else 1
         partitions = 1 if local else plan.slots
         hosted = [self._hosted(host, hosts, partitions) for host in range(hosts)]
@@ -268,7 +249,7 @@ class Drive:
             cells = sorted(self._wanted.pop(lookup))
             landings, entries = [], []
             for file in self._giving.files([lookup.relation]):
-                for entry, number in entries_of_file(self._plan, file.path, (lookup,), self._next_landing):
+                for entry, number in entries_of_file(self._plan, file.path, lookup, self._next_landing):
                     landings.append(number)
                     entries.append(entry)
             over = Over(lookup, 0.0, float("inf"), tuple(landings))

@@ -21,6 +21,7 @@ from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan
 
+CHILD = "pipeline.spread.child"
 _LEAVING = 30.0  # seconds for a process to end when it is told to
 _SAID = 2_000  # characters of what it said last
 
@@ -52,7 +53,7 @@ class Process:
     async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", "pipeline.spread.child", str(self._folder.path)),
+            *("-m", CHILD, str(self._folder.path)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=self._said,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mediator.binding.counting import Counting
+from mediator.clock import wall
 from mediator.engines import AnswerStream, Job
 from mediator.query.model import Alias, BlockStage
 from pipeline.java import find_java
@@ -19,6 +21,9 @@ from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
 from pipeline.spread.running import SpreadAnswers
+from pipeline.spread.seeding import Stored, seed
+from pipeline.spread.strands import SEEDS
+from pipeline.spread.tail import Before
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +33,7 @@ _ASKERS = 1
 
 
 class SparkEngine:
-    def answering(self, job: Job) -> AnswerStream:
+    def answering(self, job: Job, before: Before | None = None) -> AnswerStream:
         """Raises `NoSpark` where Spark is not there, `SpreadError` where the folder is not one that it can use."""
         check_spark()
         session = _session()
@@ -46,7 +51,21 @@ class SparkEngine:
         def driving() -> Driving:
             return Process(folder) if session is None else Thread(folder, plan, session)
 
-        return SpreadAnswers(plan, folder, job, driving, kept=bool(said))
+        seeding = _seeding(plan, folder, job)
+        return SpreadAnswers(plan, folder, job, driving, bool(said), seeding, before)
+
+
+def _seeding(plan: Plan, folder: Folder, job: Job) -> Callable[[], Awaitable[None]]:
+    """What this process holds goes along; where the query goes on, it has gone along already."""
+
+    async def seeding() -> None:
+        if folder.strand(SEEDS).exists():
+            return
+        async with job.stock() as stock:
+            stored = Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age)
+            await asyncio.to_thread(seed, plan, folder, (), stored)
+
+    return seeding
 
 
 def _session() -> SparkSession | None:
@@ -69,7 +88,7 @@ def engine() -> SparkEngine:
 def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
     if session is not None:
-        slots = job.settings.slots or _slots_of(session)
+        slots = job.settings.slots or slots_in(session)
     sizes = {stage.name: _sizes(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)}
     return planned(
         job.catalog,
@@ -82,13 +101,13 @@ def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
     )
 
 
-def _slots_of(session: SparkSession) -> int:
+def slots_in(session: SparkSession) -> int:
     """One core is the asker's: it waits for sites as long as the query lasts."""
     cores = session.sparkContext.defaultParallelism
     if cores <= _ASKERS:
         raise SpreadError(
-            f"this Spark session runs {cores} task at once, and a query needs two: one that asks the sites as long as it "
-            "lasts, and one for the rest. Use local[2] or more"
+            f"this Spark session runs {cores} task at once, and a query needs two: one that asks the sites as long as "
+            "it lasts, and one for the rest. Use local[2] or more"
         )
     return cores - _ASKERS
 

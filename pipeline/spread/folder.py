@@ -72,8 +72,8 @@ class Folder:
         there = (about.get("format"), about.get("version"))
         if there != (FORMAT, version()):
             raise SpreadError(
-                f"{self.path}: a query that was begun by another version ({there[1]}, this is {version()}). Begin it anew "
-                "in another folder"
+                f"{self.path}: a query that was begun by another version ({there[1]}, this is {version()}). Begin it "
+                "anew in another folder"
             )
         if id_ not in (None, about["id"]):
             raise SpreadError(f"{self.path}: another query is here: {about['sql']}")

@@ -1,8 +1,8 @@
 """A host of cells: one of Spark's stateful operators, in whose workers cells live.
 
-Spark's state has what each cell was told, chunk by chunk; of that alone a cell can be made anew. The cell itself is kept
-in the worker for the next micro-batch. It is used only if it has been told just what the state says: one that has seen a
-micro-batch which was then taken back is thrown away, one that has missed some is told them.
+Spark's state has what each cell was told, chunk by chunk; of that alone a cell can be made anew. The cell itself is
+kept in the worker for the next micro-batch. It is used only if it was told just what the state says: one that has
+missed a micro-batch, or has seen one that was then taken back, is thrown away.
 """
 
 from __future__ import annotations

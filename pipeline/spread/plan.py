@@ -12,7 +12,6 @@ from mediator.binding.model import Verdict
 from mediator.catalog.model import Catalog, Relation
 from mediator.query.model import Alias, BlockStage, Query, SqlStage
 from pipeline.cells.hypercube import Hypercube, hypercube
-from pipeline.spread.landed import Landed
 
 Size = Callable[[str, Alias], float]
 
@@ -28,7 +27,6 @@ class Plan:
     settings: Settings
     slots: int
     askers: int
-    landed: tuple[Landed, ...] = ()
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @cached_property
@@ -131,7 +129,6 @@ def planned(
     slots: int,
     askers: int,
     cells: int | None = None,
-    landed: tuple[Landed, ...] = (),
 ) -> Plan:
     """`size` is how many rows an alias of a stage may have. `cells` are those of each block, at most."""
     cubes = {
@@ -141,4 +138,4 @@ def planned(
     }
     # What is fresh is decided before anything is given to the cells; how they route is their own.
     settings = replace(settings, partials=False)
-    return Plan(catalog, query, verdicts, cubes, settings, slots, askers, landed)
+    return Plan(catalog, query, verdicts, cubes, settings, slots, askers)

@@ -18,7 +18,7 @@ from pipeline.spread.addressing import places
 from pipeline.spread.asks import Asked, read_asks
 from pipeline.spread.folder import Folder, numbered
 from pipeline.spread.plan import Plan
-from pipeline.spread.strands import Entry, Strand, entries
+from pipeline.spread.strands import SEEDS, Entry, Strand, entries
 
 _LANDINGS = 1 << 40  # numbers that each strand has for its replies
 
@@ -50,13 +50,17 @@ class Portion:
         self._ended: dict[Lookup, bytes] = {}  # packed, for cells that ask later
         # Of a bag whose scan was broken off with an asker before this one: the replies to its pages.
         self._pages: dict[Lookup, dict[int, int]] = {}
-        self._landed = {lookup for landed in plan.landed for lookup in landed.lookups}
         self._due: list[Entry] = []
         self._arrived: dict[int, tuple[Arrived, list[Lookup], int]] = {}  # since the last piece, by landing
         self._recall()
 
     def _recall(self) -> None:
-        """What ended before it was begun anew."""
+        """What was known when the query began, and what ended before this asker was begun anew."""
+        for entry in entries(self._folder.strand(SEEDS)):
+            if len(entry.envelope) and isinstance(
+                over := unpacked(entry.envelope, self._plan.relations), Over
+            ):
+                self._ended[over.lookup] = entry.envelope
         most = self._number * _LANDINGS - 1
         for entry in entries(self._strand.folder):
             envelope = unpacked(entry.envelope, self._plan.relations)
@@ -85,9 +89,7 @@ class Portion:
         return found
 
     def _mine(self, lookup: Lookup) -> bool:
-        if lookup in self._landed or not is_site(self._plan, lookup):
-            return False
-        return whose(self._plan, lookup) == self._number
+        return is_site(self._plan, lookup) and whose(self._plan, lookup) == self._number
 
     def take(self, asked: Iterable[Asked]) -> None:
         """What was never asked is asked; who asks for what has ended is told."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -15,7 +15,6 @@ import pyarrow as pa
 from mediator.access import Statistics
 from mediator.engines import Job
 from mediator.live import Live
-from mediator.output.finish import Finisher, finisher
 from mediator.output.records import Record, Records, Rows
 from mediator.output.report import Paused, Report
 from mediator.steering import CannotSteer, Steering
@@ -26,6 +25,7 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.given import Given, Status, given
 from pipeline.spread.plan import Plan
 from pipeline.spread.reporting import report
+from pipeline.spread.tail import Before, Tail
 from pipeline.spread.watching import watched
 
 _LOOK = 0.02  # seconds between two looks at what was given
@@ -40,27 +40,36 @@ class SpreadAnswers:
     untraced = ""
 
     def __init__(
-        self, plan: Plan, folder: Folder, job: Job, driving: Callable[[], Driving], kept: bool
+        self,
+        plan: Plan,
+        folder: Folder,
+        job: Job,
+        driving: Callable[[], Driving],
+        kept: bool,
+        seed: Callable[[], Awaitable[None]],
+        before: Before | None = None,
     ) -> None:
-        """`driving` begins to run it; again where it ends too soon."""
+        """`driving` begins to run it; again where it ends too soon. `seed` tells it what is known already. Answers that
+        were given `before` are not given again."""
         self.schema = plan.query.schema
         self.warnings = job.warnings
         self.steering = Steering(job.settings.prefer, tuple(job.settings.pause), job.settings.boost)
         self.paused: tuple[Paused, ...] = ()
         self._plan, self._folder, self._kept = plan, folder, kept
         self._begin = driving
+        self._seed = seed
         self._driving: Driving | None = None
         self._seconds = job.settings.max_seconds
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._tail = _tail(plan)
+        self._tail = Tail(plan, before)
         self._found: deque[pa.RecordBatch] = deque()
         self._cells: dict[int, Status] = {}
         self._taken = 0  # of what was given
         self._tries = 0  # since anything was given
         self._stopping = ""
         self._enough = False  # LIMIT is reached
-        self._ended = False
+        self._over = asyncio.Event()
         self._report: Report | None = None  # the last
         self._statistics = Statistics((), ())
 
@@ -71,6 +80,8 @@ class SpreadAnswers:
     async def __aenter__(self) -> Self:
         if self._driving is not None:
             raise RuntimeError("These answers have been asked for already: a query runs once")
+        self._loop = asyncio.get_running_loop()
+        await self._seed()
         await self._start()
         self._watch_the_time()
         return self
@@ -82,7 +93,7 @@ class SpreadAnswers:
             self._timer.cancel()
         try:
             self._statistics = self.statistics()
-            self._report = self.report if self._ended else replace(self.report, stopped="cancelled")
+            self._report = self.report if self._over.is_set() else replace(self.report, stopped="cancelled")
             if self._driving is not None:
                 await self._driving.close()
         finally:
@@ -94,7 +105,7 @@ class SpreadAnswers:
 
     async def __anext__(self) -> pa.RecordBatch:
         while not self._found:
-            if self._ended:
+            if self._over.is_set():
                 raise StopAsyncIteration
             await self._look()
         return self._found.popleft()
@@ -108,7 +119,7 @@ class SpreadAnswers:
         return None
 
     def live(self) -> Live:
-        return Live(finished=self._ended).with_sources(self.statistics().sources)
+        return Live(finished=self._over.is_set()).with_sources(self.statistics().sources)
 
     def statistics(self) -> Statistics:
         """What every source has been asked for this query and has answered."""
@@ -135,8 +146,7 @@ class SpreadAnswers:
 
     async def stopped(self, why: str) -> None:
         self.stop(why)
-        while not self._ended:
-            await asyncio.sleep(_LOOK)
+        await self._over.wait()
 
     async def snapshot(self) -> pa.Table | None:
         return None
@@ -190,22 +200,14 @@ class SpreadAnswers:
             if file.stage not in self._plan.results or self._enough:
                 continue
             for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
-                self._found += [batch] if self._tail is None else self._tail.feed(file.stage, batch)
-        if self._tail is not None and self._tail.done and not self._enough:
+                self._found += self._tail.feed(file.stage, batch)
+        if self._tail.done and not self._enough:
             self._enough = True
             self._folder.stop = ENOUGH
 
     def _close(self, stopped: str) -> None:
-        if self._tail is not None:
-            self._found += self._tail.end()
         why = "" if stopped == ENOUGH else stopped
         self._report = replace(
             report(self._plan, self._folder, self._cells.values(), why), enough=self._enough
         )
-        self._ended = True
-
-
-def _tail(plan: Plan) -> Finisher | None:
-    if plan.tail is None:
-        return None
-    return finisher(plan.tail, {name: plan.stages[name].schema for name in plan.tail.reads})
+        self._loop.call_soon_threadsafe(self._over.set)

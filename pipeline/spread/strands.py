@@ -29,6 +29,7 @@ SCHEMA = pa.schema(
 )
 _COUNTS, _WEIGHT = b"counts", b"weight"
 
+SEEDS = "seeds"  # the strand of what is known when the query begins
 Counts = dict[str, dict[str, int]]  # by relation: asked, answered, failed, rows
 
 

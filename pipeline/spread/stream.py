@@ -82,7 +82,9 @@ class PieceReader(DataSourceStreamReader):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Some more of every strand, in turns, as far as a micro-batch of this size goes."""
         room = self._pace.room(int(start[_EPOCH]))
-        there = {strand: count(self._log / strand) for strand in sorted(os.listdir(self._log))}
+        there = {
+            strand: count(self._log / strand) for strand in sorted(os.listdir(self._log)) if strand[0] != "."
+        }
         taken = {strand: int(start.get(strand, 0)) for strand in there}
         open_ = [strand for strand in there if taken[strand] < there[strand]]
         if not open_:

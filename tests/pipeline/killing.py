@@ -104,9 +104,8 @@ class Killer:
         kinds = {"fetch": ("asker", "java"), "log": ("asker", "java"), "cut": ("cut", "java"),
                  "state": ("host 0", "java"), "answers": ("host 0", "java"), "given": ("java",)}  # fmt: skip
         kind = self._random.choice(kinds.get(point, ("java", "asker", "cut", "host 0", "source", "drive")))
-        root = os.getpid()
-        drives = [pid for pid in below(root) if "pipeline.spread.child" in _read(pid, "cmdline")]
-        victims = drives[:1] if kind == "drive" else of_kind(root, kind)
+        drives = [pid for pid in below(os.getpid()) if str(self._folder) in _read(pid, "cmdline")]
+        victims = drives[:1] if kind == "drive" or not drives else of_kind(drives[0], kind)
         if not victims:
             return False
         try:

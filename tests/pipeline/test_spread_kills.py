@@ -14,8 +14,9 @@ from fixtures import Web, book_trade
 from fixtures.behaviour import Behaviour, Fixed
 from mediator.answering import Mediator
 from mediator.output.report import Report
-from tests.pipeline.kit import SHARED
+from pipeline.spread import driving, engine
 from tests.pipeline.killing import POINTS, Killer
+from tests.pipeline.kit import SHARED
 
 KILLS = int(os.environ.get("MEDIATOR_KILLS", "4"))
 SQL = """
@@ -44,6 +45,30 @@ async def answered(web: Web, folder: Path) -> tuple[Counter[Row], Report]:
         async for batch in answers:
             rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
     return rows, answers.report
+
+
+@pytest.fixture(autouse=True)
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries have sessions of their own, whoever has one in this process."""
+    monkeypatch.setattr(engine, "_session", lambda: None)
+
+
+@SHARED
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("child", "repeated"),
+    [("tests.pipeline.killed_child", False), ("tests.pipeline.forgetful_child", True)],
+)
+async def test_what_was_given_before_spark_knew_of_it_is_not_given_again(
+    child: str, repeated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driving, "CHILD", child)
+    with book_trade(60, book_page=20) as web:
+        rows, _ = await answered(web, tmp_path / "c")
+        true = truth(web)
+    assert (tmp_path / "c" / "struck").exists()
+    assert not true - rows
+    assert bool(rows - true) == repeated
 
 
 @SHARED

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from api.cells import json_of, json_values
+from mediator.output.finish import row_keys
 
 
 class Subtracting:
@@ -22,6 +22,8 @@ class Subtracting:
 
     def rest(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Those that were not, or not so often."""
+        if not self._counts:
+            return batch
         keep = [not self._taken(digest) for digest in _digests(batch)]
         return batch if all(keep) else batch.filter(pa.array(keep, pa.bool_()))
 
@@ -37,5 +39,8 @@ class Subtracting:
 
 
 def _digests(batch: pa.RecordBatch) -> list[bytes]:
-    columns = [json_values(column) for column in batch.columns]
-    return [blake2b(json_of(row), digest_size=16).digest() for row in zip(*columns, strict=True)]
+    if not batch.num_rows:
+        return []
+    if not batch.num_columns:
+        return [b""] * batch.num_rows
+    return [blake2b(key, digest_size=16).digest() for key in row_keys(pa.Table.from_batches([batch]))]
