@@ -69,6 +69,10 @@ def serve(
     max_queries: Annotated[
         int, typer.Option(min=1, metavar="N", help="Queries at once.", rich_help_panel=_LIMITS)
     ] = 256,
+    max_spark: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Queries on Spark at once; 0: none.", rich_help_panel=_LIMITS),
+    ] = 1,
     max_seconds: Annotated[
         str, typer.Option(metavar="TIME", help="That a query may take.", rich_help_panel=_LIMITS)
     ] = "5m",
@@ -105,6 +109,7 @@ def serve(
         limits = replace(
             Limits(),
             queries=max_queries,
+            spark=max_spark,
             seconds=seconds_of("--max-seconds", max_seconds),
             statement=max_statement,
             body=_size("--max-body", max_body),

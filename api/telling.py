@@ -15,12 +15,14 @@ from api.demo import Demo, Served
 from api.output import Receiver
 from api.progress import Progress
 from api.running import Outcome, Question, run
+from api.twice import Gathered, same_on_spark
 from api.verdict import print_report, took
 from mediator.access import HttpTransport, Transport
 from mediator.access.statistics import SourceStatistics
 from mediator.answering import Mediator, answer
 from mediator.catalog.model import Mirror
 from mediator.catalog.wrapper import Reply, Request
+from mediator.errors import MediatorError
 
 Clock = Callable[[], float]
 
@@ -94,7 +96,8 @@ async def tell(
         HttpTransport(served.catalog.sources) as transport,
         Mediator(served.catalog, transport=Overheard(transport, log), devoted=True) as mediator,
     ):
-        outcome = await run(mediator, Question(demo.sql, {}), Timed(receiver, log), progress)
+        here = Gathered(Timed(receiver, log))
+        outcome = await run(mediator, Question(demo.sql, {}), here, progress)
     console.print()
     for line in timing(outcome, log):
         console.print(line, soft_wrap=True)
@@ -103,7 +106,10 @@ async def tell(
     console.print()
     for line in figures(outcome, served):
         console.print(line, soft_wrap=True)
-    return outcome
+    console.print()
+    if await same_on_spark(demo.sql, served.catalog, here, console, progress):
+        return outcome
+    raise MediatorError("the answers on Spark are others than those before: that is a fault of the engine")
 
 
 def rehearse(demo: Demo) -> None:

@@ -29,6 +29,7 @@ class Options(TypedDict, total=False):
     max_age: float
     partials: bool
     stalled_after: float
+    engine: Literal["local", "spark", "auto"]
     on_disconnect: Literal["cancel", "keep"]
 
 

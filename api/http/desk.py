@@ -22,7 +22,7 @@ from api.http.problems import Problem, problem_of
 from api.http.requests import Asked
 from api.http.run import Run, log, words
 from mediator.answering import Mediator
-from mediator.engines import AnswerStream
+from mediator.engines import LOCAL, AnswerStream
 from mediator.errors import MediatorError
 from mediator.output.subtracting import Subtracting
 from mediator.query import duck
@@ -80,7 +80,8 @@ class Desk:
         began = asyncio.get_running_loop().time()
         self.check_length(asked)
         texts = (asked.sql, *(asked.prefer or ()))
-        if len(asked.sql) <= _LONG and not any(map(duck.computes, texts)):
+        here = asked.engine in (None, LOCAL)
+        if here and len(asked.sql) <= _LONG and not any(map(duck.computes, texts)):
             try:
                 with duck.lightly():
                     return self._answers(asked)
@@ -128,6 +129,7 @@ class Desk:
     async def start(self, asked: Asked, key: Key, *, streams: bool) -> Run:
         """A query that runs from now on. Raises a `Problem` where it may not."""
         self._check_open()
+        self._check_engine(asked)
         asked = self._within(asked, key)
         with await self._door.enter() as place:
             answers = await self.plan(asked)
@@ -204,6 +206,17 @@ class Desk:
                 hint=f"at most {self.limits.queries:,} run at once (--max-queries)", headers={"Retry-After": "1"},
             )  # fmt: skip
 
+    def _check_engine(self, asked: Asked) -> None:
+        if asked.engine in (None, LOCAL):
+            return
+        running = [r for r in self.runs.values() if r.request.get("engine", LOCAL) != LOCAL]
+        if sum(not run.over.is_set() for run in running) >= self.limits.spark:
+            raise Problem(
+                429, "too-many-queries", "No more queries may run on Spark now",
+                hint=f"at most {self.limits.spark:,} at once (--max-spark); leave out engine",
+                headers={"Retry-After": "5"},
+            )  # fmt: skip
+
     def _started(
         self,
         asked: Asked,
@@ -233,6 +246,7 @@ class Desk:
             )
             self.history.started(run.id, run.owner, run.sql, request, run.created, retry_of)
             self._check_open()
+            self._check_engine(asked)
         except BaseException:
             self.meter.release(key)
             raise
@@ -286,6 +300,7 @@ def settings_of(asked: Asked) -> dict[str, Any]:
         "max_age": asked.max_age,
         "partials": asked.partials,
         "stalled_after": asked.stalled_after,
+        "engine": asked.engine,
         "max_calls": budget.calls if budget else None,
         "max_bytes": budget.bytes if budget else None,
         "max_seconds": budget.seconds if budget else None,

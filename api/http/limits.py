@@ -12,6 +12,7 @@ class Limits:
     body: int = 1 << 20  # bytes of a request
     statement: int = 32_768  # characters of a query
     queries: int = 256  # at once, of all keys
+    spark: int = 1  # queries on Spark at once; each has a Java of its own
     seconds: float = 300.0  # that a query may take
     memory: int = 4 << 30  # bytes for all that SQL gathers, of all queries together; a sixteenth for each
     result_bytes: int = 1 << 30  # that are kept of one query's results

@@ -18,6 +18,7 @@ from mediator.errors import (
     Unsupported,
 )
 from mediator.steering import CannotSteer
+from pipeline.errors import NoSpark
 
 MEDIA_TYPE = "application/problem+json"
 _TYPES = "https://mediator.invalid/problems/"
@@ -99,6 +100,11 @@ def problem_of(error: MediatorError) -> Problem:
         status, kind = next((status, kind) for of, status, kind in _QUERY_ERRORS if isinstance(error, of))
         where = _place(error.sql, error.position)
         return Problem(status, kind, error.message, hint=error.hint, **where)
+    if isinstance(error, NoSpark):
+        return Problem(
+            422, "no-spark", "No query runs on Spark here",
+            hint="leave out engine; `mediator doctor` tells the operator what is missing",
+        )  # fmt: skip
     if isinstance(error, CannotSteer):
         return Problem(422, "invalid-request", str(error))
     if isinstance(error, FunctionFailed | CatalogError):

@@ -15,6 +15,7 @@ _Weight = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 _Name = Annotated[str, Field(min_length=1, max_length=200)]
 _Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Goal = Literal["all_rows", "first_rows", "fewest_calls"]
+Engine = Literal["local", "spark", "auto"]
 OnDisconnect = Literal["cancel", "keep"]
 
 
@@ -54,6 +55,10 @@ class Options(_Said):
     stalled_after: _Seconds | None = Field(
         None, description="seconds of silence before partial answers begin"
     )
+    engine: Engine | None = Field(
+        None,
+        description="where the rows are joined: in the server, in cells on Spark, or there when it grows too large",
+    )
     on_disconnect: OnDisconnect | None = Field(
         None, description="what becomes of the query when its last reader leaves"
     )
@@ -78,6 +83,10 @@ class Options(_Said):
             raise ValueError(f"policy: there is no {self.policy!r}; there are {', '.join(POLICIES)}")
         if self.stalled_after is not None and not self.partials:
             raise ValueError("stalled_after says when partial answers begin: it goes with partials")
+        if self.engine in ("spark", "auto") and self.partials:
+            raise ValueError("partials are found in the server's own process: leave out engine, or partials")
+        if self.engine == "spark" and self.prefer:
+            raise ValueError("prefer says in which order one process works: leave out engine, or prefer")
         return self
 
 

@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 import tempfile
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ class SparkEngine:
                 "on a cluster a query keeps what it finds in a folder that the driver and every executor see by the "
                 "same path: name one (checkpoint)"
             )
-        folder = Folder(Path(said).absolute() if said else Path(tempfile.mkdtemp(prefix="mediator-spread-")))
+        folder = Folder(Path(said).absolute() if said else _passing())
         plan = taken_up(folder, job, session)
 
         def driving() -> Driving:
@@ -66,6 +67,11 @@ def _seeding(plan: Plan, folder: Folder, job: Job) -> Callable[[], Awaitable[Non
             await asyncio.to_thread(seed, plan, folder, (), stored)
 
     return seeding
+
+
+def _passing() -> Path:
+    """A folder that is made when the query begins, and is gone when it ends."""
+    return Path(tempfile.gettempdir()) / f"mediator-spread-{uuid.uuid4().hex}"
 
 
 def _session() -> SparkSession | None:
@@ -115,9 +121,7 @@ def slots_in(session: SparkSession) -> int:
 def taken_up(folder: Folder, job: Job, session: SparkSession | None = None) -> Plan:
     """The query that was begun in this folder, or a new one where there is none."""
     if not folder.begun:
-        plan = laid_out(job, session)
-        folder.begin(plan)
-        return plan
+        return laid_out(job, session)
     plan = folder.plan()
     folder.check_same(plan, job.catalog, job.query)
     return plan

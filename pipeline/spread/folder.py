@@ -50,7 +50,7 @@ class Folder:
         """Raises `SpreadError` where there is no writing."""
         try:
             for folder in (self.path, self.asks, self.given, self.answers, self.asking, self.path / "log"):
-                folder.mkdir(parents=True, exist_ok=True)
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             put_bytes(self.path / "plan.pickle", cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
             about = {"format": FORMAT, "version": version(), "id": plan.id, "sql": plan.query.sql}
             put_text(self.path / "spread.json", json.dumps(about, indent=1))

@@ -75,14 +75,22 @@ class SpreadAnswers:
 
     @property
     def report(self) -> Report:
+        if self._report is None and not self._folder.begun:
+            return Report()
         return self._report or report(self._plan, self._folder, self._cells.values(), self._stopping)
 
     async def __aenter__(self) -> Self:
         if self._driving is not None:
             raise RuntimeError("These answers have been asked for already: a query runs once")
         self._loop = asyncio.get_running_loop()
-        await self._seed()
-        await self._start()
+        try:
+            if not self._folder.begun:
+                await asyncio.to_thread(self._folder.begin, self._plan)
+            await self._seed()
+            await self._start()
+        except BaseException:
+            self._clear()
+            raise
         self._watch_the_time()
         return self
 
@@ -97,8 +105,7 @@ class SpreadAnswers:
             if self._driving is not None:
                 await self._driving.close()
         finally:
-            if not self._kept:
-                await asyncio.to_thread(self._folder.clear)
+            await asyncio.to_thread(self._clear)
 
     def __aiter__(self) -> Self:
         return self
@@ -154,6 +161,10 @@ class SpreadAnswers:
     def since(self, moment: float) -> None:
         """Its time began then, by the event loop's clock."""
         self._since = moment
+
+    def _clear(self) -> None:
+        if not self._kept:
+            self._folder.clear()
 
     def _watch_the_time(self) -> None:
         if self._seconds is not None:

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -20,6 +21,7 @@ from mediator.errors import MediatorError
 from mediator.output.report import Report
 from mediator.steering import CannotSteer
 from pipeline.spread.auto import AutoAnswers
+from pipeline.spread.engine import slots_in
 from pipeline.spread.errors import SpreadError
 from tests.pipeline.kit import SHARED
 
@@ -56,7 +58,8 @@ def truth(web: Web, sql: str) -> list[Row]:
         BOOKS,
         "SELECT upper(b.title) AS t, b.year + 1 AS y FROM books b WHERE b.year > 1990",
         "SELECT a.name, count(*) AS n FROM books b JOIN authors a ON a.id = b.author_id GROUP BY 1 HAVING n > 1",
-        "SELECT title FROM books WHERE year < 2000 UNION ALL SELECT name FROM authors a JOIN books b ON b.author_id = a.id",
+        "SELECT title FROM books WHERE year < 2000 "
+        "UNION ALL SELECT name FROM authors a JOIN books b ON b.author_id = a.id",
         "WITH t AS (SELECT author_id, max(year) AS y FROM books GROUP BY 1 ORDER BY 1 LIMIT 5) "
         "SELECT a.name, t.y FROM t JOIN authors a ON a.id = t.author_id",
         "SELECT DISTINCT b.publisher FROM books b",
@@ -176,7 +179,7 @@ async def test_the_same_query_over_its_folder_goes_on(trade: Web, tmp_path: Path
 async def test_a_folder_of_another_query_is_refused(trade: Web, tmp_path: Path) -> None:
     folder = str(tmp_path / "c")
     await asked(trade, BOOKS, checkpoint=folder)
-    with pytest.raises(SpreadError, match="another query was begun here: SELECT b.isbn, b.title"):
+    with pytest.raises(SpreadError, match=r"another query was begun here: SELECT b\.isbn, b\.title"):
         await asked(trade, OFFERS, checkpoint=folder)
     sources = {**trade.catalog.sources}
     name = next(iter(sources))
@@ -212,9 +215,11 @@ async def test_a_folder_that_cannot_be_written(calm: Web, tmp_path: Path) -> Non
 async def test_one_that_outgrows_this_process_moves(trade: Web, sql: str, memory: int) -> None:
     trade.behave("books", Behaviour(latency=Fixed(0.3)))
     rows: list[Row] = []
-    async with Mediator(trade.catalog) as mediator:
-        async with mediator.answering(sql, engine="auto", memory=memory) as answers:
-            await taken(answers, rows)
+    async with (
+        Mediator(trade.catalog) as mediator,
+        mediator.answering(sql, engine="auto", memory=memory) as answers,
+    ):
+        await taken(answers, rows)
     assert isinstance(answers, AutoAnswers)
     assert answers.moved
     assert Counter(rows) == Counter(truth(trade, sql))
@@ -237,14 +242,7 @@ async def test_a_limit_holds_across_the_move(trade: Web) -> None:
 
 
 def test_a_session_that_runs_one_task_at_a_time_is_refused(spark: SparkSession) -> None:
-    from pipeline.spread.engine import slots_in
-
-    class One:
-        defaultParallelism = 1
-
-    class Small:
-        sparkContext = One()
-
+    small = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
     assert slots_in(spark) == 1
     with pytest.raises(SpreadError, match=r"Use local\[2\] or more"):
-        slots_in(Small())  # type: ignore[arg-type]
+        slots_in(small)  # type: ignore[arg-type]
