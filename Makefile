@@ -36,7 +36,7 @@ java:
 doctor: setup ## say what is here, what is missing, and what to do about it
 	@$(BIN)/mediator doctor --spark
 
-demo: setup ## start the scripted Deep Web, answer a query over it, print the completeness report
+demo: setup ## start the scripted Deep Web, answer a query over it, here and on Spark, and report
 	@$(BIN)/mediator demo
 
 serve: setup ## answer queries over HTTP, over the scripted Deep Web: http://127.0.0.1:8080

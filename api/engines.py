@@ -14,20 +14,21 @@ from api.exits import Mistake
 class EngineName(StrEnum):
     local = "local"
     spark = "spark"
+    auto = "auto"
 
 
 WithEngine = Annotated[
     EngineName,
     typer.Option(
-        help="Where the rows are joined: in this process, or in cells on Spark, for what is too much for one process. "
-        "The answers are the same."
+        help="Where the rows are joined: in this process, in cells on Spark, or there as soon as they are too much for "
+        "this process. The answers are the same."
     ),
 ]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="With --engine spark: keep there what is found. The same query over the same folder goes on where it was "
+        help="On Spark: keep there what is found. The same query over the same folder goes on where it was "
         "killed. Default: a folder that is gone when the query ends.",
         show_default=False,
     ),
@@ -39,7 +40,7 @@ def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: obje
     if engine is EngineName.local:
         if checkpoint is not None:
             raise Mistake(
-                "--checkpoint goes with --engine spark; in this process --store keeps what was found"
+                "--checkpoint goes with --engine spark or auto; in this process --store keeps what was found"
             )
         return
     for name, said in only_local.items():

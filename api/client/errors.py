@@ -144,6 +144,10 @@ class TooHard(QueryProblem):
     """Planning it takes longer than a query may."""
 
 
+class NoSpark(Problem):
+    """The server runs no queries on Spark."""
+
+
 class InvalidRequest(Problem):
     """A field of the request is not as it should be."""
 
@@ -201,6 +205,7 @@ _KINDS: Mapping[str, type[Problem]] = {
     "bad-query": QueryProblem,
     "unanswerable": Unanswerable,
     "too-hard": TooHard,
+    "no-spark": NoSpark,
     "invalid-request": InvalidRequest,
     "unauthorized": Unauthorized,
     "forbidden": Forbidden,

@@ -32,6 +32,7 @@ _TITLES = {
     "bad-query": "The query cannot be run",
     "unanswerable": "No source can be asked",
     "too-hard": "Planning it takes too long",
+    "no-spark": "There is no Spark",
     "invalid-request": "The request is not as it should be",
     "unauthorized": "A key is needed",
     "forbidden": "The key may not do this",

@@ -33,6 +33,7 @@ from pipeline.spread.seeding import entries_of_file
 from pipeline.spread.strands import Entry, Strand
 
 _LOOK = 0.02  # seconds between two looks at how it goes
+_LAST_WORDS = 10.0  # seconds for a micro-batch to end when the query is to stop
 _ROLE = "MEDIATOR_ROLE"  # workers are shared only by those that have one
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _MINE = "drive"
@@ -205,6 +206,7 @@ class Drive:
             if self._left:
                 raise SpreadError("it was left")
             if (why := self._folder.stop) is not None:
+                _settle(query)
                 return why
             if not query.isActive:
                 error = query.exception()
@@ -266,6 +268,20 @@ class Drive:
                     if stage.name not in self._giving.ended:
                         self._make(stage)
             self._folder.end = {"given": len(self._giving.all), "stopped": why}
+
+
+def _settle(query: StreamingQuery) -> None:
+    """What is found in the micro-batch that is under way is given, if that does not take long."""
+    before, until = _batches(query), time.monotonic() + _LAST_WORDS
+    while query.isActive and _batches(query) == before and time.monotonic() < until:
+        if not query.status["isTriggerActive"]:
+            return
+        time.sleep(_LOOK)
+
+
+def _batches(query: StreamingQuery) -> int:
+    last = query.lastProgress
+    return -1 if last is None else int(last["batchId"])
 
 
 def _stop(query: StreamingQuery) -> None:

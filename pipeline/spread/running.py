@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +24,7 @@ from pipeline.spread.driving import Driving, Gone
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import Given, Status, given
+from pipeline.spread.parquet import link, prepared, put_batch
 from pipeline.spread.plan import Plan
 from pipeline.spread.reporting import report
 from pipeline.spread.tail import Before, Tail
@@ -66,6 +68,8 @@ class SpreadAnswers:
         self._found: deque[pa.RecordBatch] = deque()
         self._cells: dict[int, Status] = {}
         self._taken = 0  # of what was given
+        self._folder_of_answers: Path | None = None
+        self._linked = 0  # rows
         self._tries = 0  # since anything was given
         self._stopping = ""
         self._enough = False  # LIMIT is reached
@@ -124,6 +128,17 @@ class SpreadAnswers:
         with suppress(StopAsyncIteration):
             return Rows(await anext(self))
         return None
+
+    async def into(self, folder: Path) -> int:
+        """All answers as Parquet files of a folder, each as soon as it is given, and how many rows: none of them comes
+        this way where it need not. The same query that goes on puts the same files there."""
+        await asyncio.to_thread(prepared, folder)
+        self._folder_of_answers = folder
+        rows = 0
+        async for batch in self:
+            rows += batch.num_rows
+            await asyncio.to_thread(put_batch, folder, batch)
+        return rows + self._linked
 
     def live(self) -> Live:
         return Live(finished=self._over.is_set()).with_sources(self.statistics().sources)
@@ -207,8 +222,12 @@ class SpreadAnswers:
     def _take(self, one: Given) -> None:
         self._taken += 1
         self._cells |= one.cells
-        for file in one.files:
+        for number, file in enumerate(one.files):
             if file.stage not in self._plan.results or self._enough:
+                continue
+            if self._folder_of_answers is not None and self._tail.passes:
+                link(self._folder_of_answers, f"{self._taken:08d}-{number:06d}", Path(file.path))
+                self._linked += file.rows
                 continue
             for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
                 self._found += self._tail.feed(file.stage, batch)

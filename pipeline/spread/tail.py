@@ -36,6 +36,11 @@ class Tail:
             self._cut = Streaming(replace(stage, sql="", distinct=False, limit=limit))
 
     @property
+    def passes(self) -> bool:
+        """Whether rows go by as they are."""
+        return self._before is None and self._made is None
+
+    @property
     def done(self) -> bool:
         """LIMIT is reached."""
         return self._cut is not None and self._cut.done

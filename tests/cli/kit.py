@@ -18,6 +18,7 @@ from fixtures import Web
 
 BOOK_TRADE = Path(sources.__file__).parent / "book_trade"
 PATIENCE = 90.0
+SPARKS = 300.0  # patience with commands that start Spark
 _SCRIPT = "from api.cli import main; main()"
 
 
@@ -45,10 +46,10 @@ def started(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Po
     )
 
 
-def finished(process: subprocess.Popen[bytes]) -> tuple[int, bytes, str]:
+def finished(process: subprocess.Popen[bytes], patience: float = PATIENCE) -> tuple[int, bytes, str]:
     """Its exit code, and what else it said."""
     try:
-        out, said = process.communicate(timeout=PATIENCE)
+        out, said = process.communicate(timeout=patience)
     finally:
         process.kill()
     assert b"Traceback" not in said, said.decode()

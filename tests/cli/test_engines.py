@@ -1,0 +1,68 @@
+"""Queries that run elsewhere, as the command line asks them."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from fixtures import Behaviour, Fault, Web
+from tests.cli.kit import SPARKS, at, bag, called, finished, started, truth
+from tests.pipeline.killing import below
+
+SQL = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id"
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(400)]
+
+
+@pytest.mark.parametrize("engine", ["spark", "auto"])
+def test_the_answers_are_the_same(calm: Web, engine: str) -> None:
+    code, out, said = finished(started("query", SQL, "--engine", engine, *at(calm)), SPARKS)
+    assert code == 0, said
+    assert "\ncomplete · " in f"\n{said}"
+    rows = list(csv.reader(out.decode().splitlines()))
+    assert rows[0] == ["isbn", "name"]
+    assert bag(rows[1:]) == bag([list(row.values()) for row in truth(calm, SQL).to_pylist()])
+
+
+def test_ctrl_c_ends_it_with_what_was_found(trade: Web, tmp_path: Path) -> None:
+    trade.behave("authors", Behaviour(faults=(Fault("hang", probability=1.0),)))
+    sql = f"SELECT isbn, NULL AS name FROM books UNION ALL {SQL}"
+    folder = tmp_path / "kept"
+    process = started("query", sql, "--engine", "spark", "--checkpoint", str(folder), *at(trade))
+    begun = below(process.pid)
+    while not list(folder.glob("given/*.json")) or not list(folder.glob("answers/*/*.parquet")):
+        assert process.poll() is None
+        begun = below(process.pid) or begun
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    code, out, said = finished(process, SPARKS)
+    assert code == 130
+    assert "partial: interrupted" in said
+    assert len(out.splitlines()) == 1 + 60
+    assert begun
+    assert not [pid for pid in begun if os.path.exists(f"/proc/{pid}")]
+
+
+def test_what_goes_with_one_engine_only() -> None:
+    for arguments, said in (
+        (["--checkpoint", "c"], "--checkpoint goes with --engine spark"),
+        (["--engine", "spark", "--partials"], "--partials goes with --engine local"),
+        (["--engine", "auto", "--trace", "t"], "--trace goes with --engine local"),
+    ):
+        result = called("query", SQL, "--demo", *arguments)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_a_folder_of_another_query_is_refused_in_one_sentence(calm: Web, tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    folder.mkdir()
+    (folder / "spread.json").write_text('{"format": 0}')
+    result = called("query", SQL, "--engine", "spark", "--checkpoint", str(folder), *at(calm))
+    assert result.exit_code == 2
+    assert "begun by another version" in result.stderr
+    assert len(result.stderr.splitlines()) <= 2
