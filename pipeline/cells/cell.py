@@ -62,6 +62,11 @@ class Cell:
         return self.eddy.finished
 
     @property
+    def size(self) -> int:
+        """Bytes of memory that its rows take, about."""
+        return sum(stem.size for stem in {id(v.stem): v.stem for v in self.eddy.run.views.values()}.values())
+
+    @property
     def open(self) -> Sequence[Lookup]:
         """What its eddy still waits for."""
         return tuple(self._open)

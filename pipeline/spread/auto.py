@@ -7,7 +7,6 @@ of it anew, and those that were given here are not given again.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -31,6 +30,7 @@ from pipeline.errors import NoSpark
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.engine import SparkEngine
+from pipeline.spread.memory import memory_of_machine
 from pipeline.spread.tail import Before
 
 _SHARE = 4  # of the machine's memory, for one query
@@ -42,9 +42,9 @@ _NO_BOOST: Mapping[str, float] = {}
 class AutoEngine:
     def answering(self, job: Job) -> AnswerStream:
         why = _no_spark()
-        room = job.settings.memory or _memory() // _SHARE
+        room = job.settings.memory or memory_of_machine() // _SHARE
         if not why and expected(job) > room:
-            return SparkEngine().answering(job)
+            return SparkEngine().answering(replace(job, settings=replace(job.settings, memory=None)))
         return AutoAnswers(job, room, why)
 
 
@@ -181,6 +181,7 @@ class AutoAnswers:
             self._job.settings,
             max_calls=_less(self._job.settings.max_calls, calls),
             max_bytes=_less(self._job.settings.max_bytes, size),
+            memory=None,
         )
         there = SparkEngine().answering(replace(self._job, settings=settings), self._before)
         self._there = await there.__aenter__()
@@ -203,10 +204,6 @@ def expected(job: Job) -> float:
 def _width(alias: Alias) -> int:
     texts = len([f for f in alias.relation.schema if pt.is_string(f.type) or pt.is_large_string(f.type)])
     return _TEXT * texts + _FIXED * (len(alias.relation.schema) - texts) + _INDEX
-
-
-def _memory() -> int:
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
 
 
 def _no_spark() -> str:

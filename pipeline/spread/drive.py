@@ -23,7 +23,7 @@ from pipeline.cells.packing import packed
 from pipeline.spread import asks, cutting, stream
 from pipeline.spread.above import made
 from pipeline.spread.asker import run_asker
-from pipeline.spread.errors import SpreadError
+from pipeline.spread.errors import SpreadError, told
 from pipeline.spread.folder import Folder, count, numbered
 from pipeline.spread.given import File, Given, Giving
 from pipeline.spread.host import COLUMNS, Host
@@ -56,7 +56,7 @@ class Drive:
         self._wanted: dict[Lookup, set[int]] = {}  # of earlier stages, by whom
         self._landings = 1 << 60
         self._lock = threading.Lock()
-        self._fault: BaseException | None = None  # of the askers
+        self._fault: Exception | None = None  # of the askers
         self._left = False
         self._run_askers = ask or self._ask_in_tasks
         self._pace = pace
@@ -178,7 +178,7 @@ class Drive:
     def _ask(self) -> None:
         try:
             self._run_askers()
-        except BaseException as error:
+        except Exception as error:
             self._fault = error
 
     def _ask_in_tasks(self) -> None:
@@ -210,9 +210,9 @@ class Drive:
                 return why
             if not query.isActive:
                 error = query.exception()
-                raise error if error is not None else SpreadError("Spark has stopped the stream")
+                raise told(error) if error is not None else SpreadError("Spark has stopped the stream")
             if self._fault is not None:
-                raise self._fault
+                raise told(self._fault)
             time.sleep(_LOOK)
 
     def _go_on(self) -> bool:

@@ -104,6 +104,7 @@ def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
         lambda name, alias: sizes[name](alias),
         slots=slots,
         askers=_ASKERS,
+        workers=slots if session is None or str(session.sparkContext.master).startswith("local") else 1,
     )
 
 

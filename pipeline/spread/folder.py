@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
 from collections.abc import Mapping
@@ -77,7 +78,13 @@ class Folder:
             )
         if id_ not in (None, about["id"]):
             raise SpreadError(f"{self.path}: another query is here: {about['sql']}")
-        found: Plan = cloudpickle.loads((self.path / "plan.pickle").read_bytes())
+        try:
+            found: Plan = cloudpickle.loads((self.path / "plan.pickle").read_bytes())
+        except (ImportError, AttributeError) as error:
+            raise SpreadError(
+                f"{platform.node()}: what the catalog needs is not here: {error}. Every executor needs the packages "
+                "and plugins that the driver has"
+            ) from None
         return found
 
     @property

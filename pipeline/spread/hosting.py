@@ -28,10 +28,13 @@ from pipeline.cells.envelopes import Envelope
 from pipeline.cells.packing import unpacked
 from pipeline.spread import asks
 from pipeline.spread.cutting import unbundled
+from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
+from pipeline.spread.memory import memory_of_machine
 from pipeline.spread.opening import opened
 from pipeline.spread.plan import Plan
 
+_SHARE = 0.6  # of a machine's memory, for the rows of all cells on it
 _BATCH = "streaming.sql.batchId"
 
 
@@ -74,6 +77,7 @@ class Hosting:
         asked.append(_asks(plan, number, said))
         for at, chunk in enumerate(chunks, live.chunks):
             self._told.updateValue((at,), (chunk,))
+        self._check_room(live.cell, plan)
         live.chunks += len(chunks)
         live.batch = batch
         self._count.update((live.chunks, batch))
@@ -101,6 +105,16 @@ class Hosting:
         asked.append(_asks(plan, number, live.cell.epoch(_envelopes(plan, told))))
         live.chunks = chunks
         return live, "anew"
+
+    def _check_room(self, cell: Cell, plan: Plan) -> None:
+        """Raises `SpreadError` before the worker would be killed without a word."""
+        size = cell.size + sum(live.cell.size for live in _LIVE.values())
+        room = plan.settings.memory or int(_SHARE * memory_of_machine() / plan.workers)
+        if size > room:
+            raise SpreadError(
+                f"the rows of the cells in one worker take {size / 1e6:,.0f} MB, and {room / 1e6:,.0f} MB is what it "
+                "may use: more slots or executors make the cells smaller, and `memory` says how much there is"
+            )
 
     def _chunk(self, at: int) -> bytes:
         found = self._told.getValue((at,))

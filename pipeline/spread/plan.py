@@ -27,6 +27,7 @@ class Plan:
     settings: Settings
     slots: int
     askers: int
+    workers: int = 1  # that share a machine, and its memory
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @cached_property
@@ -128,6 +129,7 @@ def planned(
     *,
     slots: int,
     askers: int,
+    workers: int = 1,
     cells: int | None = None,
 ) -> Plan:
     """`size` is how many rows an alias of a stage may have. `cells` are those of each block, at most."""
@@ -138,4 +140,4 @@ def planned(
     }
     # What is fresh is decided before anything is given to the cells; how they route is their own.
     settings = replace(settings, partials=False)
-    return Plan(catalog, query, verdicts, cubes, settings, slots, askers)
+    return Plan(catalog, query, verdicts, cubes, settings, slots, askers, workers)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -15,14 +16,18 @@ from pyspark.sql import SparkSession
 
 from fixtures import Web
 from fixtures.behaviour import Behaviour, Fault, Fixed
-from mediator.answering import Mediator
-from mediator.engines import AnswerStream
+from mediator.answering import Mediator, verdicts_of
+from mediator.assembly import Settings
+from mediator.binding.counting import Known
+from mediator.engines import AnswerStream, Job
 from mediator.errors import MediatorError
 from mediator.output.report import Report
+from mediator.query.understand import understand
 from mediator.steering import CannotSteer
 from pipeline.spread.auto import AutoAnswers
-from pipeline.spread.engine import slots_in
+from pipeline.spread.engine import laid_out, slots_in
 from pipeline.spread.errors import SpreadError
+from pipeline.spread.folder import Folder
 from tests.pipeline.kit import SHARED
 
 pytestmark = [SHARED, pytest.mark.timeout(300), pytest.mark.usefixtures("spark")]
@@ -198,6 +203,37 @@ async def test_a_folder_that_cannot_be_written(calm: Web, tmp_path: Path) -> Non
     there.write_text("")
     with pytest.raises(SpreadError, match=r"nothing can be written there: .*Name another folder"):
         await asked(calm, BOOKS, checkpoint=str(there / "c"))
+
+
+async def test_cells_that_are_too_large_say_so(calm: Web) -> None:
+    with pytest.raises(
+        SpreadError, match=r"the rows of the cells in one worker take .* more slots or executors"
+    ):
+        await asked(calm, BOOKS, memory=100)
+
+
+async def test_what_is_missing_on_an_executor_is_named(calm: Web, tmp_path: Path) -> None:
+    """A class of a module that no worker can import."""
+    module = ModuleType("only_on_the_driver")
+    exec(
+        "class Settings(Base): pass",
+        {**vars(module), "Base": Settings, "__name__": module.__name__},
+        vars(module),
+    )
+    sys.modules[module.__name__] = module
+    try:
+        folder = Folder(tmp_path)
+        query = understand(BOOKS, calm.catalog)
+        plan = laid_out(
+            Job(calm.catalog, query, verdicts_of(query, calm.catalog), module.Settings(), Known(), None, None)
+        )  # type: ignore[arg-type]
+        folder.begin(plan)
+    finally:
+        del sys.modules[module.__name__]
+    with pytest.raises(
+        SpreadError, match=r"'only_on_the_driver'\. Every executor needs the packages and plugins"
+    ):
+        folder.plan()
 
 
 # auto.
