@@ -77,7 +77,9 @@ def _grown(dimensions: Dimensions, sizes: Sequence[float], cells: int) -> Shares
     """A good cut to begin with: whatever step helps most for the cells that it costs, as long as there is one."""
     shares = [1] * len(dimensions)
     while True:
-        steps = [tuple(s + (at == place) for at, s in enumerate(shares)) for place in range(len(shares))]
+        steps: list[Shares] = [
+            tuple(s + (at == place) for at, s in enumerate(shares)) for place in range(len(shares))
+        ]
         steps = [step for step in steps if prod(step) <= cells]
         if not steps:
             return tuple(shares)
