@@ -22,7 +22,7 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.given import Given, given
 from pipeline.spread.landed import Landed
 from pipeline.spread.plan import Plan, planned
-from pipeline.spread.stream import PACE, Pace
+from pipeline.spread.stream import Pace
 
 _LOOK = 0.01
 
@@ -80,7 +80,7 @@ def spread(
     *,
     slots: int,
     cells: int | None = None,
-    pace: Pace = PACE,
+    pace: Pace | None = None,
 ) -> Ran:
     """Of relations that have landed: nobody is asked for anything."""
     began = perf_counter()

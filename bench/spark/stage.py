@@ -15,7 +15,7 @@ from bench.spark.ours import Ran, spread
 from bench.spark.scale import Scale
 from bench.spark.trade import Laid, lay
 from pipeline.session import local_session
-from pipeline.spread.stream import PACE, Pace
+from pipeline.spread.stream import Pace
 
 _WARM = 20_000  # rows on which kernels are compiled, and Java's warm up
 
@@ -57,7 +57,7 @@ class Stage:
         return lay(name, rows, folder)
 
     def ours(
-        self, laid: Laid, *, slots: int | None = None, cells: int | None = None, pace: Pace = PACE
+        self, laid: Laid, *, slots: int | None = None, cells: int | None = None, pace: Pace | None = None
     ) -> Ran:
         """Run ours, check it, and clear it away."""
         path = self._new()

@@ -75,17 +75,18 @@ def _least(
 
 def _grown(dimensions: Dimensions, sizes: Sequence[float], cells: int) -> Shares:
     """A good cut to begin with: whatever step helps most for the cells that it costs, as long as there is one."""
-    shares = [1] * len(dimensions)
+    shares: Shares = (1,) * len(dimensions)
     while True:
-        steps: list[Shares] = [
-            tuple(s + (at == place) for at, s in enumerate(shares)) for place in range(len(shares))
-        ]
-        steps = [step for step in steps if prod(step) <= cells]
-        if not steps:
-            return tuple(shares)
-        now = prod(shares)
-        rows = fullness(dimensions, tuple(shares), sizes)
-        shares = list(max(steps, key=lambda s: (rows - fullness(dimensions, s, sizes)) / (prod(s) - now)))
+        steps = [(*shares[:n], shares[n] + 1, *shares[n + 1 :]) for n in range(len(shares))]
+        gains = {
+            step: (fullness(dimensions, shares, sizes) - fullness(dimensions, step, sizes))
+            / (prod(step) - prod(shares))
+            for step in steps
+            if prod(step) <= cells
+        }
+        if not gains:
+            return shares
+        shares = max(gains, key=gains.__getitem__)
 
 
 def _trimmed(dimensions: Dimensions, shares: Shares, sizes: Sequence[float]) -> Shares:
