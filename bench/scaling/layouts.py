@@ -73,8 +73,8 @@ def _zipfs() -> NDArray[np.float64]:
 
 def _zipf(count: int, random: np.random.Generator) -> NDArray[np.int64]:
     sums = np.cumsum(_zipfs())
-    found = np.searchsorted(sums, random.random(count) * sums[-1])
-    return np.minimum(found, VALUES - 1).astype(np.int64)
+    found: NDArray[np.int64] = np.searchsorted(sums, random.random(count) * sums[-1]).astype(np.int64)
+    return np.minimum(found, VALUES - 1)
 
 
 LAYOUTS: Mapping[str, Layout] = {

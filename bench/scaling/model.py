@@ -11,7 +11,7 @@ dimension d into s_d shares.
                                  q_d being the chance that two rows have the same one
                                  over the dimensions of which a has a column
 
-    cutting    N * cut_row / S                      pieces are read, hashed and packed, each once, wherever a slot is free
+    cutting    N * cut_row / S                      pieces are read, hashed and packed, each once, where a slot is free
     carrying   F * row_bytes * carry_byte           to Java, through the shuffle, into the state and the cell: its slot
     eddies     F * eddy_row + A / S * answer_row    joining, and writing A answers
     network    R * row_bytes / (E * NETWORK)        E executors, each with its own card
