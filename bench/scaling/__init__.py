@@ -31,8 +31,7 @@ def measure(options: argparse.Namespace) -> Result:
     from bench.scaling.costs import measured
     from bench.scaling.simulation import simulated
 
-    kept = page.read()
-    costs = measured(options.rows) if options.measure else kept.costs
+    costs = measured(options.rows) if options.measure else page.read().costs
     found = page.Kept(costs, simulated(options.sample), options.sample)
     if options.page:
         page.write(found)

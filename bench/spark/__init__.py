@@ -75,10 +75,13 @@ def measured(scale: Scale, only: tuple[str, ...] = ()) -> Result:
 
 def draw(result: Result, file: Path) -> None:
     """Seconds of all contestants, and when our answers came."""
-    from bench.drawing import bars, saved, steps
+    from bench.drawing import saved, steps
 
     races = {name: race for name, race in result.curves.items() if name != "answers"}
     with saved(file, 2) as axes:
-        bars(axes[0], races, "seconds, best of all rounds")
-        axes[0].tick_params(axis="x", labelrotation=20)
-        steps(axes[1], result.curves.get("answers", {}), "Answers, as they come", "rows")
+        names = [f"{race}: {who}" for race, seconds in races.items() for who in seconds]
+        axes[0].barh(names, [s for seconds in races.values() for s in seconds.values()])
+        axes[0].invert_yaxis()
+        axes[0].set(title="seconds, best of all rounds")
+        if curves := result.curves.get("answers"):
+            steps(axes[1], curves, "Answers, as they come", "rows")
