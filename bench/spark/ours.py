@@ -20,8 +20,8 @@ from mediator.query.understand import understand
 from pipeline.spread.drive import Drive
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import Given, given
-from pipeline.spread.landed import Landed
 from pipeline.spread.plan import Plan, planned
+from pipeline.spread.seeding import Landed, seed
 from pipeline.spread.stream import Pace
 
 _LOOK = 0.01
@@ -57,9 +57,6 @@ def catalog_of(laid: Laid) -> Catalog:
 def plan_of(laid: Laid, slots: int, cells: int | None = None) -> Plan:
     catalog = catalog_of(laid)
     query = understand(laid.sql, catalog)
-    landed = tuple(
-        Landed(name, "scan", (), ((),), (file,), laid.sizes[name]) for name, file in laid.files.items()
-    )
     return planned(
         catalog,
         query,
@@ -69,8 +66,11 @@ def plan_of(laid: Laid, slots: int, cells: int | None = None) -> Plan:
         slots=slots,
         askers=1,
         cells=cells,
-        landed=landed,
     )
+
+
+def landed(laid: Laid) -> list[Landed]:
+    return [Landed(name, "scan", (), (), (file,)) for name, file in laid.files.items()]
 
 
 def spread(
@@ -87,6 +87,7 @@ def spread(
     plan = plan_of(laid, slots, cells)
     folder = Folder(path)
     folder.begin(plan)
+    seed(plan, folder, landed(laid))
     seen: list[tuple[float, Given]] = []
     with _watched(folder, seen):
         Drive(session, folder, plan, ask=lambda: None, pace=pace).run()
