@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from bench import api, fetch, local, paper, q1, q4, stall
+from bench import api, fetch, local, paper, q1, q4, scaling, spark, stall
 from bench.result import Result, machine, table
 
 PLOTS = Path(__file__).parent / "plots"
@@ -39,6 +39,8 @@ BENCHES: dict[str, Bench] = {
     "paper": paper,
     "q1": q1,
     "q4": q4,
+    "scaling": scaling,
+    "spark": spark,
     "stall": stall,
 }
 

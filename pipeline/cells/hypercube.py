@@ -8,9 +8,8 @@ of the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from mediator.query.model import Block, Column
 from pipeline.cells.hashing import hashed
+from pipeline.cells.shares import shares_of
 
 Numbers = NDArray[np.int64]
 _ROW = "#row as a whole"  # in place of a column
@@ -43,23 +43,33 @@ class Hypercube:
 
     def cells_of(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[int, Numbers]]:
         """For each cell that any of the rows go to, their places in the batch."""
-        goes = np.zeros((self.cells, rows.num_rows), np.bool_)
-        for alias in self.block.aliases:
-            if alias.relation.name == relation:
-                self._mark(alias.number, rows, goes)
-        for cell in range(self.cells):
-            places = np.flatnonzero(goes[cell])
-            if len(places):
+        for cells, places in self.shared(relation, rows):
+            for cell in cells.tolist():
                 yield cell, places
 
-    def _mark(self, alias: int, rows: pa.RecordBatch, goes: NDArray[np.bool_]) -> None:
-        coordinates = [self._coordinates(d, alias, rows) for d in self.dimensions]
-        for cell, at in enumerate(product(*(range(d.share) for d in self.dimensions))):
-            here = np.ones(rows.num_rows, np.bool_)
-            for wanted, found in zip(at, coordinates, strict=True):
-                if found is not None:
-                    here &= found == wanted
-            goes[cell] |= here
+    def shared(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
+        """Cells that the same rows go to, and the places of those rows in the batch. Each cell is named once."""
+        aliases = [a.number for a in self.block.aliases if a.relation.name == relation]
+        found = [one for alias in aliases for one in self._dealt(alias, rows)]
+        return iter(found) if len(aliases) < 2 else _united(found)
+
+    def _dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
+        """What goes where by the columns of one alias. A cell's number is the sum of what its place along each
+        dimension comes to: the known ones lead a row to a first cell, the others from there to all that have a copy."""
+        first, there = np.zeros(rows.num_rows, np.int64), np.ones(rows.num_rows, np.bool_)
+        copies = np.zeros(1, np.int64)
+        stride = self.cells
+        for dimension in self.dimensions:
+            stride //= dimension.share
+            found = self._coordinates(dimension, alias, rows)
+            if found is None:
+                copies = np.add.outer(copies, np.arange(dimension.share) * stride).ravel()
+            else:
+                first += found * stride
+                there &= found >= 0
+        kept = np.flatnonzero(there)
+        for cell, places in grouped(first[kept], self.cells):
+            yield cell + copies, kept[places]
 
     def _coordinates(self, dimension: Dimension, alias: int, rows: pa.RecordBatch) -> Numbers | None:
         """Along one dimension; -1 for rows that can be in no answer, None for all that there are."""
@@ -102,6 +112,27 @@ class Hypercube:
         return tuple(found)
 
 
+def grouped(numbers: Numbers, most: int) -> Iterator[tuple[int, Numbers]]:
+    """Each number below `most` that there is, and its places, in their order."""
+    small = numbers.astype(np.uint16) if most <= 1 << 16 else numbers  # which NumPy sorts much faster
+    order = np.argsort(small, kind="stable")
+    ends = np.flatnonzero(np.diff(numbers[order], append=-1)) + 1
+    start = 0
+    for end in ends.tolist():
+        yield int(numbers[order[start]]), order[start:end]
+        start = end
+
+
+def _united(found: Iterable[tuple[Numbers, Numbers]]) -> Iterator[tuple[Numbers, Numbers]]:
+    """Where several aliases send rows to a cell: each of the rows once."""
+    by_cell: dict[int, list[Numbers]] = {}
+    for cells, places in found:
+        for cell in cells.tolist():
+            by_cell.setdefault(cell, []).append(places)
+    for cell, several in sorted(by_cell.items()):
+        yield np.array([cell]), several[0] if len(several) == 1 else np.unique(np.concatenate(several))
+
+
 def coordinates(values: pa.Array, share: int) -> Numbers:
     """Where values point along a dimension; -1 for NULL, which equals nothing."""
     numbers, there = hashed(values)
@@ -135,32 +166,10 @@ def hypercube(block: Block, sizes: Sequence[float], cells: int) -> Hypercube:
             if names.count(names[a]) == 1 and block.aliases[a].relation.literal is None
         ]
         dimensions = [{max(alone, key=lambda a: sizes[a]): _ROW}] if alone else []
-    best = min(_cuts(len(dimensions), cells), key=lambda shares: _fullness(dimensions, shares, sizes))
-    return Hypercube(block, tuple(Dimension(f, s) for f, s in zip(dimensions, best, strict=True)))
+    shares = shares_of(dimensions, sizes, cells)
+    return Hypercube(block, tuple(Dimension(f, s) for f, s in zip(dimensions, shares, strict=True)))
 
 
 def _fields(columns: Sequence[Column]) -> dict[int, str]:
     """One column of each alias: the others of it are equal in every answer."""
     return {c.alias: c.field for c in reversed(columns)}
-
-
-def _cuts(dimensions: int, cells: int) -> Iterator[tuple[int, ...]]:
-    """All ways to cut so many dimensions into no more than so many cells."""
-    if not dimensions:
-        yield ()
-        return
-    for share in range(1, cells + 1):
-        for rest in _cuts(dimensions - 1, cells // share):
-            yield (share, *rest)
-
-
-def _fullness(
-    dimensions: Sequence[Mapping[int, str]], shares: Sequence[int], sizes: Sequence[float]
-) -> tuple[float, int]:
-    """Rows of each cell; among equals, the fewer cells."""
-    rows = 0.0
-    for alias, size in enumerate(sizes):
-        rows += size / prod(
-            share for fields, share in zip(dimensions, shares, strict=True) if alias in fields
-        )
-    return rows, prod(shares)

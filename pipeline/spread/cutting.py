@@ -54,11 +54,12 @@ def bundled(plan: Plan, entries: Iterable[Entry], wanted: frozenset[int]) -> dic
             continue
         envelope = unpacked(entry.envelope, plan.relations)
         for one in _landed(envelope, entry, plan):
-            for cell, part in addressed(plan, one, entry.cells, wanted):  # type: ignore[arg-type]
+            for cells, part in addressed(plan, one, entry.cells, wanted):  # type: ignore[arg-type]
                 content = packed(part, plan.relations)
-                bundle = bundles.setdefault(cell, bytearray())
-                bundle += len(content).to_bytes(8, "little")
-                bundle += content
+                for cell in cells:
+                    bundle = bundles.setdefault(cell, bytearray())
+                    bundle += len(content).to_bytes(8, "little")
+                    bundle += content
     return bundles
 
 

@@ -46,7 +46,7 @@ class Drive:
         folder: Folder,
         plan: Plan,
         ask: Callable[[], None] | None = None,
-        pace: stream.Pace = stream.PACE,
+        pace: stream.Pace | None = None,
     ) -> None:
         """`ask` runs askers until the spread ends, where Spark's tasks are not to."""
         self._session, self._folder, self._plan = session, folder, plan
@@ -59,7 +59,7 @@ class Drive:
         self._fault: Exception | None = None  # of the askers
         self._left = False
         self._run_askers = ask or self._ask_in_tasks
-        self._pace = pace
+        self._pace = pace or stream.pace_of(plan.slots)
 
     def leave(self) -> None:
         """From another thread: end at once, with nothing said."""

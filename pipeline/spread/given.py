@@ -57,30 +57,30 @@ class Giving:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.all: list[Given] = list(given(folder))
-        self._batches = {g.batch for g in self.all if g.batch is not None}
+        self.all: list[Given] = []
+        self.cells: dict[int, Status] = {}  # the last that each had to say
+        self.ended: set[str] = set()
+        self._batches: set[int] = set()
+        for one in given(folder):
+            self._note(one)
 
     def give(self, one: Given) -> bool:
         """Whether this is the first time."""
         if one.batch is not None and one.batch in self._batches:
             return False
         put_text(numbered(self._folder, len(self.all), "json"), json.dumps(one.as_dict()))
+        self._note(one)
+        return True
+
+    def _note(self, one: Given) -> None:
         self.all.append(one)
+        self.cells |= one.cells
+        self.ended |= set(one.ended)
         if one.batch is not None:
             self._batches.add(one.batch)
-        return True
 
     def files(self, stages: Sequence[str]) -> list[File]:
         return [file for one in self.all for file in one.files if file.stage in stages]
-
-    @property
-    def cells(self) -> dict[int, Status]:
-        """The last that each cell had to say."""
-        return {number: status for one in self.all for number, status in one.cells.items()}
-
-    @property
-    def ended(self) -> set[str]:
-        return {name for one in self.all for name in one.ended}
 
 
 def given(folder: Path, first: int = 0) -> Iterator[Given]:

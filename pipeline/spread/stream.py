@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,15 @@ class Pace:
         return int(min(self.first * self.growth ** min(epoch, 16), self.most))
 
 
-PACE = Pace(1 << 20, 8, 1 << 28)
+_EACH = 1 << 27  # bytes of one micro-batch for each slot, at most
+
+
+def pace_of(slots: int) -> Pace:
+    """What many slots are given together is more: a micro-batch costs as much whatever it brings."""
+    return Pace(1 << 20, 8, slots * _EACH)
+
+
+_PACE = tuple(field.name for field in fields(Pace))
 
 
 @dataclass
@@ -65,7 +73,7 @@ class SpreadSource(DataSource):
         return COLUMNS
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        pace = Pace(*(int(self.options[name]) for name in PACE.options()))
+        pace = Pace(*(int(self.options[name]) for name in _PACE))
         return PieceReader(Path(self.options["log"]), int(self.options["tasks"]), pace)
 
 

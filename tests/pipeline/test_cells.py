@@ -6,6 +6,8 @@ import datetime
 from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import product
+from math import prod
 from random import Random
 
 import pyarrow as pa
@@ -21,6 +23,7 @@ from pipeline.cells.hashing import hashed
 from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.packing import packed, unpacked
+from pipeline.cells.shares import fullness, shares_of
 from tests.any_route.drawing import Case, draw
 from tests.any_route.ranges import draw_ranges
 from tests.pipeline.scattered import Scattered, scattered
@@ -173,6 +176,87 @@ def test_rows_without_a_value_go_nowhere_and_rows_that_join_with_nothing_by_valu
     assert not set(placed[0]) & set(placed[1])  # equal rows, of several replies, go to one place
     few = pa.record_batch({"b": pa.array([1, 2])})
     assert [len(places) for _, places in cube.cells_of("s", few)] == [2] * 4
+
+
+def _goes(cube: Hypercube, relation: str, rows: pa.RecordBatch) -> dict[int, list[int]]:
+    """By the definition, cell by cell: which rows may be in an answer there."""
+    found: dict[int, list[int]] = {}
+    for cell, at in enumerate(product(*(range(d.share) for d in cube.dimensions))):
+        goes = set[int]()
+        for alias in (a.number for a in cube.block.aliases if a.relation.name == relation):
+            here = set(range(rows.num_rows))
+            for wanted, dimension in zip(at, cube.dimensions, strict=True):
+                along = cube._coordinates(dimension, alias, rows)
+                if along is not None:
+                    here &= {row for row in here if along[row] == wanted}
+            goes |= here
+        if goes:
+            found[cell] = sorted(goes)
+    return found
+
+
+def test_rows_go_where_the_definition_says() -> None:
+    tried = Counter[str]()
+    for drawn, seed in product((draw, draw_ranges), range(SEEDS)):
+        case, random = drawn(seed), Random(seed)
+        for stage in understand(random.choice(case.statements), case.catalog).stages:
+            if not isinstance(stage, BlockStage):
+                continue
+            sizes = [random.choice((1.0, 100.0, 1e6)) for _ in stage.block.aliases]
+            cube = hypercube(stage.block, sizes, random.choice((1, 4, 9, 30)))
+            tried["cubes"] += len(cube.dimensions) > 1 and cube.cells > 4
+            names = [a.relation.name for a in stage.block.aliases]
+            for name in sorted({n for n in names if n in case.tables}):
+                rows = pa.RecordBatch.from_pylist(case.tables[name].to_pylist(), case.tables[name].schema)
+                where = f"{drawn.__name__} {seed}: {name}, {cube.dimensions}"
+                found = list(cube.cells_of(name, rows))
+                assert {cell: places.tolist() for cell, places in found} == _goes(cube, name, rows), where
+                assert len(found) == len({cell for cell, _ in found}), where
+                tried["several aliases"] += names.count(name) > 1
+                tried["copies"] += any(len(cells) > 1 for cells, _ in cube.shared(name, rows))
+    assert min(tried[what] for what in ("cubes", "several aliases", "copies")) > 3, tried
+
+
+def test_no_rows_go_nowhere() -> None:
+    cube = hypercube(CHAIN, (1.0, 1.0, 1.0), 4)
+    assert list(cube.cells_of("r", pa.record_batch({"a": pa.array([], INT)}))) == []
+
+
+def test_no_cut_is_better() -> None:
+    for seed in range(400):
+        random = Random(seed)
+        aliases, count = random.randint(2, 6), random.randint(1, 4)
+        dimensions = [set(random.sample(range(aliases), random.randint(2, aliases))) for _ in range(count)]
+        sizes = [random.choice((1e6, 10 ** random.uniform(0, 9))) for _ in range(aliases)]
+        cells = random.choice((1, 2, 3, 5, 8, 12, 20))
+        found = shares_of(dimensions, sizes, cells)
+        cuts = [c for c in product(range(1, cells + 1), repeat=count) if prod(c) <= cells]
+        rows, fewest = min((fullness(dimensions, cut, sizes), prod(cut)) for cut in cuts)
+        where = f"{seed}: {found} of {dimensions}, {sizes}, {cells}"
+        assert prod(found) <= cells, where
+        assert fullness(dimensions, found, sizes) == pytest.approx(rows, rel=1e-9), where
+        assert prod(found) == fewest, where
+
+
+def test_what_does_not_help_is_not_cut() -> None:
+    assert shares_of([{0, 1}, {2, 3}], (1e18, 1e18, 1e-9, 1e-9), 8) == (8, 1)
+    assert shares_of([{0, 1}, {2, 3}], (1e18, 1e18, 1e-9, 1e-9), 7) == (7, 1)
+
+
+@pytest.mark.parametrize("sizes", [[1e6] * 7, [10.0 ** (3 + n % 5) for n in range(7)]])
+def test_thousands_of_cells_of_six_dimensions(sizes: list[float]) -> None:
+    """The last sum of the search is the least there is: no other cut of a neighbour's is better."""
+    dimensions = [{n, n + 1} for n in range(6)]
+    found = shares_of(dimensions, sizes, 4_000)
+    assert 2_000 < prod(found) <= 4_000
+    best = fullness(dimensions, found, sizes)
+    for place, other in product(range(6), repeat=2):
+        for few in range(1, found[place] + 1):
+            moved = list(found)
+            moved[place] = few
+            moved[other] = 4_000 * moved[other] // prod(moved) or 1
+            if prod(moved) <= 4_000:
+                assert fullness(dimensions, tuple(moved), sizes) >= best * (1 - 1e-9)
 
 
 @pytest.mark.parametrize(

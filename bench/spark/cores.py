@@ -1,0 +1,93 @@
+"""What a second core brings: `python -m bench.spark.cores JSON`, a process that keeps to so many cores, Java and all.
+
+It runs a query at each line of its stdin, and says how many seconds it took; it ends where its stdin does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.result import Result
+from bench.spark import checking
+from bench.spark.ours import spread
+from bench.spark.stage import Stage
+from bench.spark.trade import Laid
+from pipeline.session import local_session
+
+_ROOT = Path(__file__).parents[2]
+
+
+def cores(stage: Stage, result: Result) -> None:
+    """One core with one slot, and as many as there are to be; each in a process of its own, in turns."""
+    there = stage.lay("uniform", stage.scale.rows // 2)
+    most = stage.scale.cores
+    if (have := len(os.sched_getaffinity(0))) < most:
+        raise RuntimeError(f"this process may use {have} of the {most} cores that are to be compared")
+    with Kept(there, 1, stage.scale.memory) as one, Kept(there, most, stage.scale.memory) as all_:
+        seconds = stage.turns({"1": one.run, str(most): all_.run})
+    best = {name: min(rounds) for name, rounds in seconds.items()}
+    result.figures[f"cores_1_to_{most}"] = best["1"] / best[str(most)]
+    result.detail["cores_s"] = {name: round(s, 3) for name, s in best.items()}
+    result.curves["cores"] = best
+
+
+class Kept:
+    """A process that keeps to so many cores."""
+
+    def __init__(self, laid: Laid, cores: int, memory: str) -> None:
+        said = json.dumps({"laid": laid.as_dict(), "cores": cores, "memory": memory})
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.spark.cores", said],
+            cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def run(self) -> float:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the process that keeps to some cores has ended")
+        return float(line)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+
+
+def main(arguments: Sequence[str]) -> None:
+    said = json.loads(arguments[0])
+    laid, count = Laid(**said["laid"]), said["cores"]
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    true = checking.truth(laid)
+    memory = {"spark.driver.memory": said["memory"]}
+    with (
+        tempfile.TemporaryDirectory(prefix="mediator-bench-") as folder,
+        local_session(count, memory) as session,
+    ):
+        for number, _ in enumerate(sys.stdin):
+            path = Path(folder) / f"run-{number}"
+            ran = spread(session, laid, path, slots=count)
+            checking.check(f"{count} cores", checking.found(ran.files), true)
+            shutil.rmtree(path)
+            print(ran.seconds, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
