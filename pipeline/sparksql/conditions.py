@@ -175,14 +175,17 @@ def _case(writer: Writer, node: exp.Case) -> Piece:
     values.append(Piece("NULL", NOTHING, "NULL") if default is None else writer.piece(default))
     type_ = common(values)
     whens = " ".join(
-        f"WHEN {as_truth(test)} THEN {coerced(value, type_)}" for test, value in zip(tests, values, strict=False)
+        f"WHEN {as_truth(test)} THEN {coerced(value, type_)}"
+        for test, value in zip(tests, values, strict=False)
     )
     return Piece(f"CASE {whens} ELSE {coerced(values[-1], type_)} END", type_)
 
 
 @rule(exp.If, "this", "true", "false")
 def _if(writer: Writer, node: exp.If) -> Piece:
-    return _case(writer, exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false")))
+    return _case(
+        writer, exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false"))
+    )
 
 
 @rule(exp.Coalesce, "this", "expressions")

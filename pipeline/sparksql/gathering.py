@@ -1,6 +1,7 @@
 """What is made of many rows: aggregates, and windows.
 
-An average, and a sum of doubles, is rounded on its way, in either engine: the last digits may differ. All else is exact.
+An average, and a sum of doubles, is rounded on its way, in either engine: the last digits may differ. All else is
+exact.
 """
 
 from __future__ import annotations
@@ -24,16 +25,21 @@ from pipeline.sparksql.kinds import (
 from pipeline.sparksql.rules import AGGREGATES, Writer, aggregate, check, rule, what
 
 _SUMMED = 28  # digits of a sum's terms, so that Spark adds with all that it has
-_FUNCTIONS = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
+_FUNCTIONS: dict[type[exp.Expr], str] = {exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max"}
 # Of which row of a window it is; Spark has them in other types.
-_RANKS = {
+_RANKS: dict[type[exp.Expr], str] = {
     exp.RowNumber: "ROW_NUMBER()",
     exp.Rank: "RANK()",
     exp.DenseRank: "DENSE_RANK()",
     exp.PercentRank: "PERCENT_RANK()",
     exp.CumeDist: "CUME_DIST()",
 }
-_PLACES = {exp.Lag: "LAG", exp.Lead: "LEAD", exp.FirstValue: "FIRST_VALUE", exp.LastValue: "LAST_VALUE"}
+_PLACES: dict[type[exp.Expr], str] = {
+    exp.Lag: "LAG",
+    exp.Lead: "LEAD",
+    exp.FirstValue: "FIRST_VALUE",
+    exp.LastValue: "LAST_VALUE",
+}
 _EDGES = ("UNBOUNDED", "CURRENT ROW")
 
 
@@ -62,9 +68,10 @@ def _count(writer: Writer, node: exp.Count, tail: str) -> Piece:
 
 @aggregate(exp.CountIf, "this")
 def _count_if(writer: Writer, node: exp.CountIf, tail: str) -> Piece:
+    """Of nothing but NULLs it is NULL in DuckDB, and 0 in Spark: so it is added up."""
     piece = writer.piece(node.this)
     type_ = type_of(f"count_if({piece.shown})")
-    return Piece(f"CAST(COUNT_IF({as_truth(piece)}){tail} AS {spark_name(type_)})", type_)
+    return Piece(f"CAST(SUM(CAST({as_truth(piece)} AS BIGINT)){tail} AS {spark_name(type_)})", type_)
 
 
 @aggregate(exp.Sum, "this")
@@ -146,7 +153,9 @@ def _window(writer: Writer, node: exp.Window) -> Piece:
     if over.args.get("partition_by"):
         parts.append("PARTITION BY " + ", ".join(writer.piece(e).spark for e in over.args["partition_by"]))
     if order is not None:
-        parts.append("ORDER BY " + ", ".join(ordered(writer.piece(e.this).spark, e) for e in order.expressions))
+        parts.append(
+            "ORDER BY " + ", ".join(ordered(writer.piece(e.this).spark, e) for e in order.expressions)
+        )
     if spec is not None:
         parts.append(_frame(spec))
     tail = f" OVER ({' '.join(parts)})"
@@ -205,5 +214,3 @@ def _number(node: exp.Expr) -> str:
     if not re.fullmatch(r"\d+", sql):
         raise NotAgreed(f"{sql}, where a plain number was expected")
     return sql
-
-

@@ -1,6 +1,7 @@
 """Types: what each of DuckDB's is in Spark, which become which without being asked, and how a cast is written.
 
-A type goes by DuckDB's name. Those that are not here are not Spark's: unsigned 64 bits, intervals, times of day, structs.
+A type goes by DuckDB's name. Those that are not here are not Spark's: unsigned 64 bits, intervals, times of day,
+structs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ _DIGITS = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19, "HUGEINT": 
 UNSIGNED = {"UTINYINT": "SMALLINT", "USMALLINT": "INTEGER", "UINTEGER": "BIGINT"}
 FLOATS = ("FLOAT", "DOUBLE")
 # Without the sign's.
-_BITS = {"TINYINT": 7, "UTINYINT": 8, "SMALLINT": 15, "USMALLINT": 16, "INTEGER": 31, "UINTEGER": 32, "BIGINT": 63}
+_BITS = {
+    "TINYINT": 7,
+    "UTINYINT": 8,
+    "SMALLINT": 15,
+    "USMALLINT": 16,
+    "INTEGER": 31,
+    "UINTEGER": 32,
+    "BIGINT": 63,
+}
 NOTHING = '"NULL"'
 ZONED = "TIMESTAMP WITH TIME ZONE"
 _SPARK = {
@@ -160,7 +169,8 @@ def _literal(sql: str, type_: str) -> str:
     value = value_of(shown.format(f"({sql})"))
     if value is None:
         return f"CAST(NULL AS {name})"
-    return _WRITTEN.get(type_, lambda value: f"CAST({value} AS {name})")(value)
+    written = _WRITTEN.get(type_)
+    return f"CAST({value} AS {name})" if written is None else written(value)
 
 
 def text(value: object) -> str:

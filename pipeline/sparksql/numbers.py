@@ -48,7 +48,9 @@ def _decimal(left: Piece, right: Piece, sign: str, type_: str) -> Piece:
         if None in sides or sum(side[0] for side in sides if side) >= _MOST_DIGITS:
             raise NotAgreed(f"{left.type} * {right.type}")
         texts = [
-            coerced(p, f"DECIMAL({side[0]},{side[1]})") for p, side in zip((left, right), sides, strict=True) if side
+            coerced(p, f"DECIMAL({side[0]},{side[1]})")
+            for p, side in zip((left, right), sides, strict=True)
+            if side
         ]
     else:
         if digits >= _MOST_DIGITS and scale:
@@ -65,7 +67,9 @@ def _date(left: Piece, right: Piece, sign: str, type_: str) -> Piece:
     if left.type != "DATE" or right.type not in INTEGERS[:3] or type_ != "DATE":
         raise NotAgreed(f"{left.type} {sign} {right.type}")
     days = coerced(right, "INTEGER")
-    return Piece(f"DATE_ADD({left.spark}, {days})" if sign == "+" else f"DATE_SUB({left.spark}, {days})", type_)
+    return Piece(
+        f"DATE_ADD({left.spark}, {days})" if sign == "+" else f"DATE_SUB({left.spark}, {days})", type_
+    )
 
 
 @rule(exp.Neg, "this")
@@ -106,20 +110,31 @@ def divided(left: Piece, right: Piece) -> str:
 
 @rule(exp.IntDiv, "this", "expression")
 def _whole(writer: Writer, node: exp.IntDiv) -> Piece:
-    return _of_integers(writer, node, "//", "DIV")
+    left, right, type_ = _of_integers(writer, node, "//")
+    return Piece(_quotient(left, right, type_), type_)
 
 
 @rule(exp.Mod, "this", "expression")
 def _rest(writer: Writer, node: exp.Mod) -> Piece:
-    return _of_integers(writer, node, "%", "%")
+    left, right, type_ = _of_integers(writer, node, "%")
+    return Piece(remainder(left, right, type_), type_)
 
 
-def _of_integers(writer: Writer, node: exp.Binary, sign: str, how: str) -> Piece:
+def remainder(left: str, right: str, type_: str) -> str:
+    """An error where the quotient is too large, as in DuckDB; to Spark's % that is no matter."""
+    return f"({left} - {_quotient(left, right, type_)} * {right})"
+
+
+def _quotient(left: str, right: str, type_: str) -> str:
+    return f"CAST({left} DIV {right} AS {spark_name(type_)})"
+
+
+def _of_integers(writer: Writer, node: exp.Binary, sign: str) -> tuple[str, str, str]:
     left, right = writer.piece(node.this), writer.piece(node.expression)
     type_ = type_of(f"{left.shown} {sign} {right.shown}")
     if type_ not in INTEGERS:
         raise NotAgreed(f"{left.type} {sign} {right.type}")
-    return Piece(f"CAST({coerced(left, type_)} {how} {coerced(right, type_)} AS {spark_name(type_)})", type_)
+    return coerced(left, type_), coerced(right, type_), type_
 
 
 @rule(exp.Ceil, "this")
@@ -141,9 +156,15 @@ def _to_whole(writer: Writer, node: exp.Expr, function: str) -> Piece:
         return Piece(f"CAST({function}({piece.spark}) AS {type_})", type_)
     if (piece.type, type_) != ("DOUBLE", "DOUBLE"):
         raise NotAgreed(f"{what(node)} of {piece.type}")
-    value = piece.spark  # Spark makes an integer of it, which the largest are not
-    return Piece(
-        f"CASE WHEN ABS({value}) < {_WHOLE} THEN CAST({function}({value}) AS DOUBLE) ELSE {value} END", type_
+    return Piece(to_whole(piece.spark, function), type_)
+
+
+def to_whole(value: str, function: str) -> str:
+    """Spark makes an integer of it: but the largest are none, and no integer is the zero below zero."""
+    zero = f"{value} <= 0 AND {value} > -1" if function == "CEIL" else f"{value} = 0"
+    return (
+        f"CASE WHEN {zero} THEN {value} * CAST(0 AS DOUBLE) "
+        f"WHEN ABS({value}) < {_WHOLE} THEN CAST({function}({value}) AS DOUBLE) ELSE {value} END"
     )
 
 
@@ -168,12 +189,11 @@ def _round(writer: Writer, node: exp.Round) -> Piece:
 
 def rounded(value: str, digits: int) -> str:
     """DuckDB rounds what it has multiplied; Spark would round the digits as they are written."""
-    if not digits:
-        return f"ROUND({value})"
     factor = f"CAST('1e{digits}' AS DOUBLE)"
+    product = f"({value} * {factor})"
     return (
-        f"CASE WHEN ABS({value} * {factor}) < CAST('Infinity' AS DOUBLE) "
-        f"THEN ROUND({value} * {factor}) / {factor} ELSE {value} END"
+        f"CASE WHEN ABS({product}) < CAST(0.5 AS DOUBLE) THEN {value} * CAST(0 AS DOUBLE) "  # it may be below zero
+        f"WHEN ABS({product}) < CAST('Infinity' AS DOUBLE) THEN ROUND({product}) / {factor} ELSE {value} END"
     )
 
 

@@ -19,7 +19,7 @@ def read(session: SparkSession, paths: Sequence[str], schema: pa.Schema) -> Data
     """Of these files and no others, which may be none, as columns c0, c1, ..."""
     taken = Columns.of(schema).taken
     if not paths:
-        frame = session.createDataFrame([], taken)
+        frame = session.range(0).select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in taken))
     else:
         frame = session.read.schema(taken).parquet(*map(_plain, paths))
     return frame.toDF(*(f"c{n}" for n in range(len(schema))))

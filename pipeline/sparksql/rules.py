@@ -56,7 +56,9 @@ def aggregate(kind: type[exp.Expr], *args: str) -> Callable[[AggregateRule], Agg
 def check(node: exp.Expr, allowed: frozenset[str]) -> None:
     """Nothing is overlooked that a statement says."""
     more = sorted(
-        name for name, value in node.args.items() if value not in (None, False, []) and name not in allowed | _SAID
+        name
+        for name, value in node.args.items()
+        if value not in (None, False, []) and name not in allowed | _SAID
     )
     if more:
         raise NotAgreed(f"{what(node)} with {', '.join(more)}")

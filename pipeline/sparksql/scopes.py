@@ -26,7 +26,9 @@ class Table:
 @dataclass(slots=True)
 class Scope:
     outer: Scope | None = None
-    sources: dict[str, tuple[str, Table]] = field(default_factory=dict)  # by DuckDB's name in small letters: Spark's
+    sources: dict[str, tuple[str, Table]] = field(
+        default_factory=dict
+    )  # by DuckDB's name in small letters: Spark's
     aliases: Mapping[str, exp.Expr] = field(default_factory=dict)  # of the select list
     windows: Mapping[str, exp.Window] = field(default_factory=dict)
 

@@ -211,7 +211,8 @@ class _Select:
 
     def _keys(self, items: list[Piece]) -> tuple[list[str], list[str]]:
         """What it is sorted by, and the columns that are needed for that."""
-        keys, more = [], []
+        keys: list[str] = []
+        more: list[str] = []
         known = {item.spark: f"c{n}" for n, item in enumerate(items)}
         for node in _order(self._node):
             if isinstance(node.this, exp.Var) and node.this.name.upper() == "ALL":
@@ -237,7 +238,11 @@ class _Select:
 
     def _having(self) -> str:
         condition = self._clause("having")
-        if condition and self._node.args.get("group") is None and not any(map(_aggregates, self._node.expressions)):
+        if (
+            condition
+            and self._node.args.get("group") is None
+            and not any(map(_aggregates, self._node.expressions))
+        ):
             raise NotAgreed("HAVING without groups")
         return f" HAVING {condition}" if condition else ""
 
@@ -276,6 +281,7 @@ class _Select:
         return f" FROM {self._item(clause.this)}{self._joins(self._node.args.get('joins') or [])}"
 
     def _item(self, node: exp.Expr) -> str:
+        joins: list[exp.Join] = []
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
             check(node, frozenset({"this"}))
             return f"({self._item(node.this)})"
@@ -283,7 +289,7 @@ class _Select:
             check(node, frozenset({"this", "alias"}))
             # What is beside it in FROM it cannot see; what is round the whole SELECT it can.
             found = self._selects.query(node.this, self._scope.outer)
-            table, joins = Table(f"({found.spark})", found.columns), ""
+            table = Table(f"({found.spark})", found.columns)
         elif isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             check(node, frozenset({"this", "alias", "joins"}))
             table, joins = self._selects.table(node.name), node.args.get("joins") or []

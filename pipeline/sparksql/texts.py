@@ -108,7 +108,9 @@ def _trim(writer: Writer, node: exp.Trim) -> Piece:
     (value,) = _texts(writer, node, node.this)
     chars = _SPACES
     if node.args.get("expression") is not None:
-        chars = str(value_of(node.expression.sql("duckdb"))) if isinstance(node.expression, exp.Literal) else ""
+        chars = (
+            str(value_of(node.expression.sql("duckdb"))) if isinstance(node.expression, exp.Literal) else ""
+        )
     side = _SIDES.get(str(node.args.get("position") or "").upper())
     if not chars or side is None:
         raise NotAgreed("trim(...) of letters that are not a constant")

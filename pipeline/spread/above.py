@@ -1,6 +1,6 @@
 """Above the cells: what is made of all rows of the stages below.
 
-Spark does it where it is known to do what DuckDB does, and no process has to hold all rows; else DuckDB, in one process.
+Spark does it where it is known to do what DuckDB does, and no process has to hold all rows; else DuckDB does, in one.
 """
 
 from __future__ import annotations
