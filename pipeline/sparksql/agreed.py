@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 from mediator.query import duck
 from mediator.query.model import SqlStage
 from pipeline.sparksql.errors import NotAgreed
-from pipeline.sparksql.kinds import NOTHING, spark_name
+from pipeline.sparksql.kinds import NOTHING
 from pipeline.sparksql.scopes import Table
 from pipeline.sparksql.selects import Selects
 
@@ -21,12 +21,10 @@ from pipeline.sparksql.selects import Selects
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`views` is what goes by which name in `sql`: the rows of a stage, as columns c0, c1, ... in its schema's order.
-    So do the results, whose types are Spark's names of them."""
+    So do the results."""
 
     sql: str
     views: Mapping[str, str]
-    types: tuple[str, ...]
-    sorted: bool
 
 
 def agreed(stage: SqlStage, schemas: Mapping[str, pa.Schema]) -> Statement:
@@ -43,7 +41,7 @@ def agreed(stage: SqlStage, schemas: Mapping[str, pa.Schema]) -> Statement:
         raise NotAgreed("a column of no type")
     if types != wanted:
         raise NotAgreed(f"results of {', '.join(types)}, not {', '.join(wanted)}")
-    return Statement(made.spark, views, tuple(spark_name(type_) for type_ in wanted), selects.sorted)
+    return Statement(made.spark, views)
 
 
 def _tree(stage: SqlStage) -> exp.Expr:

@@ -32,7 +32,6 @@ class Selects:
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._tables = dict(tables)
         self._numbers = count()
-        self.sorted = False  # whether the rows of the last query written come in an order
 
     def fresh(self) -> str:
         return f"t{next(self._numbers)}"
@@ -93,7 +92,6 @@ class Selects:
 
     def ended(self, sql: str, keys: list[str], node: exp.Expr) -> str:
         """With ORDER BY, LIMIT and OFFSET."""
-        self.sorted = bool(keys)
         parts = [sql]
         if keys:
             parts.append(f"ORDER BY {', '.join(keys)}")

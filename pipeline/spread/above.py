@@ -12,7 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import PySparkException
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
 from pyspark.sql import SparkSession
 
 from mediator.output.finish import finisher
@@ -27,6 +33,14 @@ from pipeline.spread.given import File
 from pipeline.spread.plan import Plan
 
 _log = logging.getLogger(__name__)
+_AT_FAULT = (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+    NoSuchType,
+)
 
 
 def made(
@@ -41,8 +55,8 @@ def made(
         return _by_duckdb(plan, folder, stage, files)
     try:
         return _by_spark(session, plan, folder, stage, statement, files)
-    except (PySparkException, NoSuchType) as error:
-        # DuckDB knows best whether the statement is at fault, and says so as ever.
+    except _AT_FAULT as error:
+        # The statement's, or ours: DuckDB knows best, and says so as ever. What befalls Spark is raised.
         _log.warning(in_one_process(stage, str(error).split("\n")[0]))
         return _by_duckdb(plan, folder, stage, files)
 

@@ -31,6 +31,7 @@ from tests.pipeline.kit import SHARED
 SEEDS = int(os.environ.get("MEDIATOR_SPARK_SQL_SEEDS", "2"))
 TABLES = {"block": every("b"), "step": every("o")}
 SCHEMAS = {name: rows.schema for name, rows in TABLES.items()}
+NAMES = {field.name.removeprefix("b."): f'"block"."{field.name}"' for field in SCHEMAS["block"]}
 # Kinds of nodes that are written without a rule.
 _WINDOWS = set(gathering._RANKS) | set(gathering._PLACES) | {exp.Ntile}
 
@@ -107,6 +108,26 @@ def test_it_was_found(both: Both, name: str) -> None:
     effort = Effort()
     compare(both, Drawn(f'SELECT {CASES[name]} AS v FROM "block"'), effort)
     assert effort.agreed + effort.failed == 1
+
+
+# What is too much for DuckDB is too much for Spark.
+
+
+TOO_MUCH = (
+    "{i32} + 1", "{i64} - 2", "{i8} * {i8}", "{i64} * 3", "- {i8}", "- {i32}", "ABS({i16})", "{i8} // -1",
+    "{i64} // -1", "{i16} % -1", "{n} // 0", "{n} % 0", "{n} % {n}", "CAST({i64} AS INTEGER)", "CAST({f64} AS BIGINT)",
+    "CAST({x} AS TINYINT) * {i8}", "CAST({d18} AS SMALLINT)", "CAST({d5} AS DECIMAL(3,1))",
+    "CAST({i32} AS DECIMAL(5,2))", "{d18} * 1000000", "{i16} + {i8}",
+)  # fmt: skip
+
+
+@SHARED
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("item", TOO_MUCH)
+def test_what_is_too_much_is_an_error_in_both(both: Both, item: str) -> None:
+    effort = Effort()
+    compare(both, Drawn(f'SELECT {item.format(**NAMES)} AS v FROM "block"'), effort)
+    assert effort.failed == 1
 
 
 # Each rewriting is needed.
@@ -235,8 +256,7 @@ def _reason(sql: str) -> str:
 
 @pytest.mark.parametrize("item", REFUSED)
 def test_what_is_on_no_list_is_refused(item: str) -> None:
-    names = {field.name.removeprefix("b."): f'"block"."{field.name}"' for field in SCHEMAS["block"]}
-    assert REFUSED[item].lower() in _reason(f'SELECT {item.format(**names)} FROM "block"').lower()
+    assert REFUSED[item].lower() in _reason(f'SELECT {item.format(**NAMES)} FROM "block"').lower()
 
 
 @pytest.mark.parametrize(
