@@ -1,4 +1,4 @@
-"""Stages above the cells: made by Spark of the files that are named and no others, or by DuckDB, and then it is said."""
+"""Stages above the cells: made by Spark, of the files that are named and no others; or by DuckDB, and that is said."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_only_files_that_are_named_count(spark: SparkSession, tmp_path: Path) ->
     made.put(3, publisher=["nobody names it"])
     assert made.made(one, two) == [(None, 3), ("P", 2), ("Q", 1)]
     assert made.made(two) == [(None, 2), ("P", 1)]
-    assert made.made(one, one) == [(None, 2), ("P", 2), ("Q", 2)]
+    assert made.made(one, one) == [("P", 2), ("Q", 2), (None, 2)]
 
 
 @SHARED
@@ -119,7 +119,8 @@ def test_an_attempt_that_fails_leaves_nothing_that_counts(
     monkeypatch.setattr(parquet, "write", half)
     with caplog.at_level(logging.INFO):
         assert made.made(file) == [("P", 2)]
-    assert "in one process" in caplog.text and "half way" in caplog.text
+    assert "in one process" in caplog.text
+    assert "half way" in caplog.text
 
 
 @SHARED
@@ -139,9 +140,10 @@ def test_what_befalls_spark_is_not_done_in_one_process(
         raise ConnectionRefusedError
 
     monkeypatch.setattr(parquet, "write", gone)
+    made = Above(spark, tmp_path, GROUPED)
+    file = made.put(1, publisher=["P"])
     with pytest.raises(ConnectionRefusedError):
-        made = Above(spark, tmp_path, GROUPED)
-        made.made(made.put(1, publisher=["P"]))
+        made.made(file)
 
 
 @SHARED
@@ -151,7 +153,8 @@ def test_what_is_done_in_one_process_is_said(
 ) -> None:
     made = Above(spark, tmp_path, "SELECT MEDIAN(year) AS m FROM books")
     (remark,) = above.remarks(made.plan)
-    assert "median(...)" in remark and "in one process" in remark
+    assert "median(...)" in remark
+    assert "in one process" in remark
     with caplog.at_level(logging.INFO):
         assert made.made(made.put(1, year=[1, 2, 4])) == [(2.0,)]
     assert remark in caplog.text
