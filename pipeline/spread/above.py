@@ -1,22 +1,84 @@
-"""Above the cells: what is made of all rows of the stages below."""
+"""Above the cells: what is made of all rows of the stages below.
+
+Spark does it where it is known to do what DuckDB does, and no process has to hold all rows; else DuckDB does, in one.
+"""
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.errors import (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+)
+from pyspark.sql import SparkSession
 
 from mediator.output.finish import finisher
 from mediator.query.model import SqlStage
+from pipeline.errors import NoSuchType
+from pipeline.sparksql import parquet
+from pipeline.sparksql.agreed import Statement, agreed
+from pipeline.sparksql.errors import NotAgreed
+from pipeline.sparksql.settings import apart
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import File
 from pipeline.spread.plan import Plan
 
+_log = logging.getLogger(__name__)
+_AT_FAULT = (
+    AnalysisException,
+    ArithmeticException,
+    DateTimeException,
+    NumberFormatException,
+    SparkRuntimeException,
+    NoSuchType,
+)
 
-def made(plan: Plan, folder: Folder, stage: SqlStage, files: Sequence[File]) -> list[File]:
-    """The rows of a stage, of all the rows that it reads."""
+
+def made(
+    session: SparkSession, plan: Plan, folder: Folder, stage: SqlStage, files: Sequence[File]
+) -> list[File]:
+    """The rows of a stage, of all the rows that it reads; the files in their order, where they have one."""
+    schemas = {name: plan.stages[name].schema for name in stage.reads}
+    try:
+        statement = agreed(stage, schemas)
+    except NotAgreed as error:
+        _log.info(in_one_process(stage, str(error)))
+        return _by_duckdb(plan, folder, stage, files)
+    try:
+        return _by_spark(session, plan, folder, stage, statement, files)
+    except _AT_FAULT as error:
+        # The statement's, or ours: DuckDB knows best, and says so as ever. What befalls Spark is raised.
+        _log.warning(in_one_process(stage, str(error).split("\n")[0]))
+        return _by_duckdb(plan, folder, stage, files)
+
+
+def remarks(plan: Plan) -> tuple[str, ...]:
+    """What is done in one process, and why."""
+    found = []
+    for stage in plan.above:
+        if not stage.reads:
+            continue
+        try:
+            agreed(stage, {name: plan.stages[name].schema for name in stage.reads})
+        except NotAgreed as error:
+            found.append(in_one_process(stage, str(error)))
+    return tuple(found)
+
+
+def in_one_process(stage: SqlStage, why: str) -> str:
+    return f"{stage.name} is made in one process, as Spark is not known to do what DuckDB does: {why}"
+
+
+def _by_duckdb(plan: Plan, folder: Folder, stage: SqlStage, files: Sequence[File]) -> list[File]:
     schemas = {name: plan.stages[name].schema for name in stage.reads}
     running = finisher(stage, schemas)
     found: list[pa.RecordBatch] = []
@@ -28,14 +90,41 @@ def made(plan: Plan, folder: Folder, stage: SqlStage, files: Sequence[File]) -> 
     return written(folder, stage.name, pa.Table.from_batches(found, stage.schema))
 
 
+def _by_spark(
+    session: SparkSession,
+    plan: Plan,
+    folder: Folder,
+    stage: SqlStage,
+    statement: Statement,
+    files: Sequence[File],
+) -> list[File]:
+    mine = apart(session)
+    try:
+        for name, view in statement.views.items():
+            paths = [file.path for file in files if file.stage == name]
+            parquet.read(mine, paths, plan.stages[name].schema).createOrReplaceTempView(view)
+        target = _fresh(folder, stage.name)
+        found = parquet.write(mine.sql(statement.sql), target, stage.schema)
+    finally:
+        for view in statement.views.values():
+            mine.catalog.dropTempView(view)
+    return [File(stage.name, path, rows) for path, rows in found]
+
+
 def written(folder: Folder, name: str, table: pa.Table) -> list[File]:
     """As a file that no other had the name of."""
     if not table.num_rows:
         return []
-    target = folder.answers / name / f"{uuid.uuid4().hex}.parquet"
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target = _fresh(folder, name).with_suffix(".parquet")
     pq.write_table(table, target)
     return [File(name, str(target), table.num_rows)]
+
+
+def _fresh(folder: Folder, name: str) -> Path:
+    """A path that there never was."""
+    target = folder.answers / name / uuid.uuid4().hex
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return target
 
 
 def batches_of(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -242,7 +242,7 @@ class Drive:
             self._giving.give(Given(None, (), ended=tuple(sorted(names))))
 
     def _make(self, stage: SqlStage) -> None:
-        files = made(self._plan, self._folder, stage, self._giving.files(stage.reads))
+        files = made(self._session, self._plan, self._folder, stage, self._giving.files(stage.reads))
         self._giving.give(Given(None, tuple(files), ended=(stage.name,)))
 
     def _serve_stages(self) -> None:
