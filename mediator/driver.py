@@ -417,6 +417,7 @@ class Answers:
             self._between(partial(self._stages.abandon, why))
 
     def _ended(self, pump: asyncio.Task[None]) -> None:
+        self._patience.lose()  # a snapshot may still run, which nobody wants any more
         if pump.cancelled() and self._error is None:
             self._error = MediatorError("The query was left before its end")
         if self._hurrying is not None:
