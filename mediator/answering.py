@@ -177,7 +177,7 @@ class Mediator:
         settings = replace(self.settings, **said)
         allowed = allowed_by(settings, self.catalog, self._access.left_today())
         house = self._opened()
-        async with self._turns:
+        async with self._turns.taken():
             known = known_of(house, relations_of(query), settings.max_age)
         return await asyncio.to_thread(estimate, query, verdicts, self.catalog.sources, known, allowed)
 
@@ -218,7 +218,7 @@ class Mediator:
     async def cached(self) -> list[Cached]:
         """What is held of each relation, and would not be asked again."""
         house = self._opened()
-        async with self._turns:
+        async with self._turns.taken():
             return cached(house.stems.held().values(), house.clock())
 
     def left_today(self) -> dict[str, int]:

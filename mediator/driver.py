@@ -23,6 +23,7 @@ from mediator.access import Access
 from mediator.access.wishes import Hedging
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.errors import MediatorError
+from mediator.fairness import Share
 from mediator.flow.events import Ask, Event
 from mediator.live import Live, sources_of
 from mediator.output.records import Partial, Record, Records, Rows
@@ -38,8 +39,9 @@ T = TypeVar("T")
 
 # Rows that a turn may find waiting and still be taken on the event loop.
 _LIGHT = 2_048
-_LIGHT_HOPS = 8
-_HEAVY_HOPS = 16
+_LIGHT_STEPS = 8
+_HEAVY_STEPS, _HEAVY_HOPS = 4, 4
+_LONGEST = 0.03  # seconds of one turn, after which no further step of it is begun
 _LAST_WORDS = 0.3  # seconds that a query which is to stop may take to say what it has found
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
@@ -94,6 +96,7 @@ class Answers:
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
         self._hurrying: asyncio.TimerHandle | None = None
+        self._share = Share()  # of the turns
         self._patience = Patience()
         self._watched = False  # somebody wanted the report meanwhile
         self._last_report = Report()
@@ -221,6 +224,7 @@ class Answers:
     def stop(self, why: str) -> None:
         """End the query soon: what was found so far is answered, and the report is partial and says why."""
         self._why_stop = self._why_stop or why or "stopped"
+        self._share.urgent = True
         self._stirred.set()
         if self._loop is not None and not self._over.is_set():
             with suppress(RuntimeError):  # the loop was closed meanwhile: the query has ended
@@ -240,7 +244,7 @@ class Answers:
         """The answer as it stands, for queries whose answer later rows may still change."""
         if self._stages is None:
             return None
-        async with self._turns:
+        async with self._turns.taken(self._share):
             return await self._in_thread(self._stages.snapshot)
 
     async def _close_trace(self) -> None:
@@ -250,14 +254,14 @@ class Answers:
     async def _start(self) -> None:
         self._visit = self._access.visit(self._deliver, self._ceilings, self._ceilings_at)
         self._loop = asyncio.get_running_loop()
-        self._patience = Patience(self._turns.aside(self._loop))
+        self._patience = Patience(self._turns.aside(self._loop, self._share))
         self._visit.hedge(self._hedging)
         if self._wheel is not None:
             self._visit.steer(self._wheel.steering.paused, self._wheel.steering.boost)
         self._watch_the_time()
         if self._trace is not None:
             await asyncio.to_thread(self._trace.open, asyncio.get_running_loop().time)
-        async with self._turns:
+        async with self._turns.taken(self._share):
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
             work = await self._begun(self._stages)
@@ -360,7 +364,7 @@ class Answers:
             raise self._fault
         if self._trace is not None and self._trace.behind:
             await asyncio.to_thread(self._trace.caught_up)
-        async with self._turns:
+        async with self._turns.taken(self._share):
             if stages.load <= _LIGHT and not stages.computes:
                 work = turn(stages)
             else:
@@ -371,14 +375,26 @@ class Answers:
         await asyncio.sleep(0)
 
     def _turn(self, stages: Stages) -> Work:
+        """A few batches, and no more of them when others have waited for long enough."""
+        assert self._loop is not None
+        until = self._loop.time() + _LONGEST
         if stages.load > _LIGHT:
-            return stages.turn(_HEAVY_HOPS, self._buffered)
-        work = stages.turn()
-        for _ in range(1, _LIGHT_HOPS):
-            if stages.idle or stages.load > _LIGHT:
+            work, steps = self._heavy(stages), _HEAVY_STEPS
+        else:
+            work, steps = stages.turn(), _LIGHT_STEPS
+        for _ in range(1, steps):
+            if stages.idle or self._why_stop or self._loop.time() >= until:
                 break
-            work.add(stages.turn())
+            if steps == _HEAVY_STEPS and sum(batch.num_rows for batch in work.answers) < self._buffered:
+                work.add(self._heavy(stages))
+            elif steps == _LIGHT_STEPS and stages.load <= _LIGHT:
+                work.add(stages.turn())
+            else:
+                break
         return work
+
+    def _heavy(self, stages: Stages) -> Work:
+        return stages.turn(_HEAVY_HOPS, self._buffered)
 
     def _obey(self, work: Work) -> None:
         for command in work.commands:
