@@ -40,7 +40,7 @@ T = TypeVar("T")
 # Rows that a turn may find waiting and still be taken on the event loop.
 _LIGHT = 2_048
 _LIGHT_STEPS = 8
-_HEAVY_STEPS, _HEAVY_HOPS = 4, 4
+_HEAVY_STEPS = 4
 _LONGEST = 0.03  # seconds of one turn, after which no further step of it is begun
 _LAST_WORDS = 0.3  # seconds that a query which is to stop may take to say what it has found
 _NOWHERE: Mapping[str, Ceilings] = {}
@@ -377,24 +377,18 @@ class Answers:
     def _turn(self, stages: Stages) -> Work:
         """A few batches, and no more of them when others have waited for long enough."""
         assert self._loop is not None
-        until = self._loop.time() + _LONGEST
-        if stages.load > _LIGHT:
-            work, steps = self._heavy(stages), _HEAVY_STEPS
-        else:
-            work, steps = stages.turn(), _LIGHT_STEPS
-        for _ in range(1, steps):
+        until, heavy, work = self._loop.time() + _LONGEST, stages.load > _LIGHT, Work()
+        for step in range(_HEAVY_STEPS if heavy else _LIGHT_STEPS):
+            # Twice as many each time: how long one takes is known then.
+            work.add(stages.turn(1 << step, self._buffered) if heavy else stages.turn())
             if stages.idle or self._why_stop or self._loop.time() >= until:
                 break
-            if steps == _HEAVY_STEPS and sum(batch.num_rows for batch in work.answers) < self._buffered:
-                work.add(self._heavy(stages))
-            elif steps == _LIGHT_STEPS and stages.load <= _LIGHT:
-                work.add(stages.turn())
-            else:
+            if heavy:
+                if sum(batch.num_rows for batch in work.answers) >= self._buffered:
+                    break
+            elif stages.load > _LIGHT:
                 break
         return work
-
-    def _heavy(self, stages: Stages) -> Work:
-        return stages.turn(_HEAVY_HOPS, self._buffered)
 
     def _obey(self, work: Work) -> None:
         for command in work.commands:
