@@ -1,9 +1,9 @@
-"""Who is next where one is served at a time: whoever has had the least of it, so that what is short need not wait for all
-that is long.
+"""Who is next where one is served at a time: whoever has had the least of it, so that what is short need not wait for
+all that is long.
 
 It is fair queueing: on the lock's own scale, which moves on by each one's part of the time that is spent, nobody stands
-further ahead than what it has had, nor further behind than a while. So whoever comes anew goes before those who have been
-there for long, and yet nobody is passed over for ever.
+further ahead than what it has had, nor further behind than a while. So whoever comes anew goes before those who have
+been there for long, and yet nobody is passed over for ever.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import asyncio
 from dataclasses import dataclass, field
 
 from mediator.clock import Clock
-
 
 _AHEAD = 0.5  # seconds that whoever comes anew may have before those who have been there
 

@@ -329,18 +329,22 @@ async def test_the_end_does_not_wait_for_a_snapshot(fails: bool) -> None:
     sql = "SELECT max(slowly(title)) AS t FROM books, range(2000) WHERE sound(title)"
     with book_trade(300, book_page=10) as web:
         web.behave("books", Behaviour(latency=Fixed(0.1), concurrency=1))
-        async with Mediator(web.catalog, functions=[slowly, sound]) as mediator:
-            async with asyncio.timeout(60.0), mediator.answering(sql) as answers, asyncio.TaskGroup() as group:
-                snapshot = group.create_task(_interrupted(answers))
-                await asyncio.to_thread(begun.wait)
-                if fails:
-                    failing.set()
-                    with pytest.raises(FunctionFailed):
-                        await all_of(answers)
-                else:
-                    assert (await all_of(answers)).num_rows == 1
-                    assert answers.report.complete
-                assert await snapshot
+        async with (
+            Mediator(web.catalog, functions=[slowly, sound]) as mediator,
+            asyncio.timeout(60.0),
+            mediator.answering(sql) as answers,
+            asyncio.TaskGroup() as group,
+        ):
+            snapshot = group.create_task(_interrupted(answers))
+            await asyncio.to_thread(begun.wait)
+            if fails:
+                failing.set()
+                with pytest.raises(FunctionFailed):
+                    await all_of(answers)
+            else:
+                assert (await all_of(answers)).num_rows == 1
+                assert answers.report.complete
+            assert await snapshot
 
 
 async def _interrupted(answers: Answers) -> bool:
