@@ -241,8 +241,8 @@ class Answers:
         await self._over.wait()
 
     async def snapshot(self) -> pa.Table | None:
-        """The answer as it stands, for queries whose answer later rows may still change."""
-        if self._stages is None:
+        """The answer as it stands, for queries whose answer later rows may still change; not of one that is to end."""
+        if self._stages is None or self._why_stop:
             return None
         async with self._turns.taken(self._share):
             return await self._in_thread(self._stages.snapshot)

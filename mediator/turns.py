@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 from mediator.clock import Clock, monotonic
 from mediator.errors import MediatorError
 from mediator.fairness import FairLock, Share
+from mediator.query import duck
 from mediator.state.memory import SPARE, WAIT
 from mediator.statements.patience import Aside
 
@@ -47,7 +48,9 @@ class Turns:
         self._closed = False
         self._tidying: asyncio.TimerHandle | None = None
         self._turners = ThreadPoolExecutor(_TURNERS, "turn")
-        self._asides = ThreadPoolExecutor(_ASIDES, "aside", initializer=_humbly)
+        # Who waits for other processes is not humble: it holds the interpreter at times, and everybody would wait.
+        humbly = None if duck.elsewhere() else _humbly
+        self._asides = ThreadPoolExecutor(_ASIDES, "aside", initializer=humbly)
 
     def join(self, query: Turning) -> None:
         """Another query will turn, until it leaves."""
@@ -87,7 +90,7 @@ class Turns:
 
     def aside(self, loop: asyncio.AbstractEventLoop, share: Share) -> Aside:
         """For whoever turns in a thread: have something done that touches nothing that queries share, while others
-        turn. It has less of the processors than they have."""
+        turn. What is computed in this process has less of the processors than they have."""
 
         def done(work: Callable[[], T]) -> T:
             asyncio.run_coroutine_threadsafe(self._step_out(), loop).result()
