@@ -233,7 +233,8 @@ UNSTOPPABLE = {
     "a text that grows": "SELECT length(replace(replace(repeat('a', 40000), 'a', repeat('a', 300)), 'a', "
     "repeat(title, 9))) FROM books",
     "a distance of long texts": "SELECT levenshtein(repeat(title, 2000), repeat(isbn, 2000)) FROM books",
-    "a distance in a condition": "SELECT title FROM books WHERE levenshtein(repeat(title, 2000), repeat(isbn, 2000)) > 1",
+    "a distance in a condition": "SELECT title FROM books "
+    "WHERE levenshtein(repeat(title, 2000), repeat(isbn, 2000)) > 1",
     "a distance that is joined by": "SELECT a.title FROM books a JOIN books b "
     "ON levenshtein(repeat(a.title, 2000), repeat(a.isbn, 2000)) = b.year",
 }
