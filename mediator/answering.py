@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 
@@ -60,6 +60,13 @@ T = TypeVar("T")
 
 # A late mirror's second costs a call, and saves time.
 HEDGED: Mapping[Goal, Hedging] = {"first_rows": "more", "all_rows": "some", "fewest_calls": "none"}
+
+
+class Planned(NamedTuple):
+    """A query, and for each of its blocks who provides what."""
+
+    query: Query
+    verdicts: dict[str, Verdict]
 
 
 class Mediator:
@@ -146,8 +153,7 @@ class Mediator:
         `trace` is a file that keeps what was decided and why; `watch` is told each decision that changes, in the middle
         of the turn that makes it. Further arguments are `Settings` for this query alone.
         """
-        query = understand(sql, self.catalog, parameters)
-        verdicts = verdicts_of(query, self.catalog)
+        query, verdicts = self.planned(sql, parameters)
         settings = replace(self.settings, **said)
         if settings.engine != LOCAL:
             return self._elsewhere(query, verdicts, settings)
@@ -201,17 +207,22 @@ class Mediator:
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
         """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""
-        query, verdicts = await asyncio.to_thread(self._planned, sql, parameters)
+        return await self.estimate_of(await asyncio.to_thread(self.planned, sql, parameters), **said)
+
+    async def estimate_of(self, planned: Planned, **said: Any) -> Estimate:
+        """The same of a query that has been planned already."""
+        query, verdicts = planned
         settings = replace(self.settings, **said)
         allowed = allowed_by(settings, self.catalog, self._access.left_today())
         house = self._opened()
-        async with self._turns:
+        async with self._turns.taken():
             known = known_of(house, relations_of(query), settings.max_age)
         return await asyncio.to_thread(estimate, query, verdicts, self.catalog.sources, known, allowed)
 
-    def _planned(self, sql: str, parameters: Parameters) -> tuple[Query, dict[str, Verdict]]:
+    def planned(self, sql: str, parameters: Parameters = ()) -> Planned:
+        """Raises a `QueryError` for a bad query. For a long one it takes a while."""
         query = understand(sql, self.catalog, parameters)
-        return query, verdicts_of(query, self.catalog)
+        return Planned(query, verdicts_of(query, self.catalog))
 
     async def kept(self) -> None:
         """Wait until all that has come so far is in the store, and would outlive a power cut."""
@@ -246,7 +257,7 @@ class Mediator:
     async def cached(self) -> list[Cached]:
         """What is held of each relation, and would not be asked again."""
         house = self._opened()
-        async with self._turns:
+        async with self._turns.taken():
             return cached(house.stems.held().values(), house.clock())
 
     def left_today(self) -> dict[str, int]:

@@ -23,6 +23,7 @@ from mediator.access import Access, Statistics
 from mediator.access.wishes import Hedging
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.errors import MediatorError
+from mediator.fairness import Share
 from mediator.flow.events import Ask, Event
 from mediator.live import Live, sources_of
 from mediator.output.records import Partial, Record, Records, Rows
@@ -38,8 +39,9 @@ T = TypeVar("T")
 
 # Rows that a turn may find waiting and still be taken on the event loop.
 _LIGHT = 2_048
-_LIGHT_HOPS = 8
-_HEAVY_HOPS = 16
+_LIGHT_STEPS = 8
+_HEAVY_STEPS = 4
+_LONGEST = 0.03  # seconds of one turn, after which no further step of it is begun
 _LAST_WORDS = 0.3  # seconds that a query which is to stop may take to say what it has found
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
@@ -94,6 +96,7 @@ class Answers:
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
         self._hurrying: asyncio.TimerHandle | None = None
+        self._share = Share()  # of the turns
         self._patience = Patience()
         self._watched = False  # somebody wanted the report meanwhile
         self._last_report = Report()
@@ -246,6 +249,7 @@ class Answers:
     def stop(self, why: str) -> None:
         """End the query soon: what was found so far is answered, and the report is partial and says why."""
         self._why_stop = self._why_stop or why or "stopped"
+        self._share.urgent = True
         self._stirred.set()
         if self._loop is not None and not self._over.is_set():
             with suppress(RuntimeError):  # the loop was closed meanwhile: the query has ended
@@ -262,10 +266,10 @@ class Answers:
         await self._over.wait()
 
     async def snapshot(self) -> pa.Table | None:
-        """The answer as it stands, for queries whose answer later rows may still change."""
-        if self._stages is None:
+        """The answer as it stands, for queries whose answer later rows may still change; not of one that is to end."""
+        if self._stages is None or self._why_stop:
             return None
-        async with self._turns:
+        async with self._turns.taken(self._share):
             return await self._in_thread(self._stages.snapshot)
 
     async def _close_trace(self) -> None:
@@ -275,14 +279,14 @@ class Answers:
     async def _start(self) -> None:
         self._visit = self._access.visit(self._deliver, self._ceilings, self._ceilings_at)
         self._loop = asyncio.get_running_loop()
-        self._patience = Patience(self._turns.aside(self._loop))
+        self._patience = Patience(self._turns.aside(self._loop, self._share))
         self._visit.hedge(self._hedging)
         if self._wheel is not None:
             self._visit.steer(self._wheel.steering.paused, self._wheel.steering.boost)
         self._watch_the_time()
         if self._trace is not None:
             await asyncio.to_thread(self._trace.open, asyncio.get_running_loop().time)
-        async with self._turns:
+        async with self._turns.taken(self._share):
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
             work = await self._begun(self._stages)
@@ -385,7 +389,7 @@ class Answers:
             raise self._fault
         if self._trace is not None and self._trace.behind:
             await asyncio.to_thread(self._trace.caught_up)
-        async with self._turns:
+        async with self._turns.taken(self._share):
             if stages.load <= _LIGHT and not stages.computes:
                 work = turn(stages)
             else:
@@ -396,13 +400,19 @@ class Answers:
         await asyncio.sleep(0)
 
     def _turn(self, stages: Stages) -> Work:
-        if stages.load > _LIGHT:
-            return stages.turn(_HEAVY_HOPS, self._buffered)
-        work = stages.turn()
-        for _ in range(1, _LIGHT_HOPS):
-            if stages.idle or stages.load > _LIGHT:
+        """A few batches, and no more of them when others have waited for long enough."""
+        assert self._loop is not None
+        until, heavy, work = self._loop.time() + _LONGEST, stages.load > _LIGHT, Work()
+        for step in range(_HEAVY_STEPS if heavy else _LIGHT_STEPS):
+            # Twice as many each time: how long one takes is known then.
+            work.add(stages.turn(1 << step, self._buffered) if heavy else stages.turn())
+            if stages.idle or self._why_stop or self._loop.time() >= until:
                 break
-            work.add(stages.turn())
+            if heavy:
+                if sum(batch.num_rows for batch in work.answers) >= self._buffered:
+                    break
+            elif stages.load > _LIGHT:
+                break
         return work
 
     def _obey(self, work: Work) -> None:
@@ -442,6 +452,7 @@ class Answers:
             self._between(partial(self._stages.abandon, why))
 
     def _ended(self, pump: asyncio.Task[None]) -> None:
+        self._patience.lose()  # a snapshot may still run, which nobody wants any more
         if pump.cancelled() and self._error is None:
             self._error = MediatorError("The query was left before its end")
         if self._hurrying is not None:

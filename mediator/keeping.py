@@ -74,7 +74,7 @@ class Keeping:
 
     async def kept(self) -> None:
         """Wait until all that has come so far is on the disk. A `StoreError` if it can't be written."""
-        async with self._turns:
+        async with self._turns.taken():
             self._hand_over()
         if self._writing is not None:
             await asyncio.wait([self._writing])

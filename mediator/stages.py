@@ -76,6 +76,7 @@ class Stages:
         self._stages: dict[str, _Running] = {}
         numbers = count()
         preferences = preferred(query, settings.prefer)
+        self._weighs = any(p.computes for of in preferences.values() for p in of)
         for stage in query.stages:
             running = self._stages[stage.name] = _Running(stage)
             if isinstance(stage, BlockStage):
@@ -157,9 +158,7 @@ class Stages:
     @property
     def computes(self) -> bool:
         """Whether a turn may run SQL, which may take any time however few rows there are."""
-        return any(
-            isinstance(r.stage, SqlStage) and r.stage.sql and not r.ended for r in self._stages.values()
-        )
+        return self._weighs or any(_computes(r.stage) and not r.ended for r in self._stages.values())
 
     @property
     def starts_with_sql(self) -> bool:
@@ -201,6 +200,7 @@ class Stages:
 
     def prefer(self, preferences: Preferences) -> None:
         """From now on rows that satisfy these come first."""
+        self._weighs = any(p.computes for of in preferences.values() for p in of)
         for name, eddy in self.eddies().items():
             eddy.prefer(preferences.get(name, ()))
 
@@ -420,6 +420,10 @@ class Stages:
     def _drain(self) -> Work:
         work, self._work = self._work, Work()
         return work
+
+
+def _computes(stage: Stage) -> bool:
+    return bool(stage.sql) if isinstance(stage, SqlStage) else stage.block.computes
 
 
 def _cancels(commands: list[Command]) -> list[Ask | Cancel]:

@@ -6,13 +6,15 @@ import asyncio
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from types import TracebackType
+from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar
 
+from mediator.clock import Clock, monotonic
 from mediator.errors import MediatorError
+from mediator.fairness import FairLock, Share
+from mediator.query import duck
 from mediator.state.memory import SPARE, WAIT
 from mediator.statements.patience import Aside
 
@@ -32,20 +34,23 @@ class Turning(Protocol):
 
 
 class Turns:
-    """Queries over shared SteMs turn one at a time: `async with turns` is a turn.
+    """Queries over shared SteMs turn one at a time: `async with turns.taken(share)` is a turn. Whoever has turned for
+    the shortest time is next.
 
     What comes for any of them goes to its eddy before anybody turns again. So a lookup that has been answered
     is stored when another query looks for it, however long the one that asked for it rests.
     """
 
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
+    def __init__(self, clock: Clock = monotonic) -> None:
+        self._lock = FairLock(clock)
         self._due: deque[Callable[[], object]] = deque()
         self._queries: dict[Turning, None] = {}
         self._closed = False
         self._tidying: asyncio.TimerHandle | None = None
         self._turners = ThreadPoolExecutor(_TURNERS, "turn")
-        self._asides = ThreadPoolExecutor(_ASIDES, "aside", initializer=_humbly)
+        # Who waits for other processes is not humble: it holds the interpreter at times, and everybody would wait.
+        humbly = None if duck.elsewhere() else _humbly
+        self._asides = ThreadPoolExecutor(_ASIDES, "aside", initializer=humbly)
 
     def join(self, query: Turning) -> None:
         """Another query will turn, until it leaves."""
@@ -68,13 +73,13 @@ class Turns:
         self._asides.shutdown(wait=False)
         SPARE.release(wait=0.0)
 
-    async def __aenter__(self) -> None:
-        await self._lock.acquire()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    @asynccontextmanager
+    async def taken(self, share: Share | None = None) -> AsyncIterator[None]:
+        """Of what a query has turned in all; without it, by somebody who has not turned before."""
+        await self._lock.acquire(share or Share())
         try:
+            self.catch_up()  # with what came while it was handed over
+            yield
             self.catch_up()
         finally:
             self._lock.release()
@@ -83,16 +88,16 @@ class Turns:
         """A long turn, in a thread of its own."""
         return asyncio.get_running_loop().run_in_executor(self._turners, work)
 
-    def aside(self, loop: asyncio.AbstractEventLoop) -> Aside:
+    def aside(self, loop: asyncio.AbstractEventLoop, share: Share) -> Aside:
         """For whoever turns in a thread: have something done that touches nothing that queries share, while others
-        turn. It has less of the processors than they have."""
+        turn. What is computed in this process has less of the processors than they have."""
 
         def done(work: Callable[[], T]) -> T:
             asyncio.run_coroutine_threadsafe(self._step_out(), loop).result()
             try:
                 return self._asides.submit(work).result()
             finally:
-                asyncio.run_coroutine_threadsafe(self._step_in(), loop).result()
+                asyncio.run_coroutine_threadsafe(self._lock.acquire(share), loop).result()
 
         return done
 
@@ -100,13 +105,10 @@ class Turns:
         self.catch_up()
         self._lock.release()
 
-    async def _step_in(self) -> None:
-        await self._lock.acquire()
-
     def between(self, step: Callable[[], object]) -> None:
         """Do something short as soon as nobody turns: now, or after the turn that is being taken."""
         self._due.append(step)
-        if not self._lock.locked():
+        if not self._lock.locked:
             self.catch_up()
 
     def catch_up(self) -> None:

@@ -9,7 +9,7 @@ from api.http.desk import Desk, settings_of
 from api.http.problems import problem_of
 from api.http.requests import Asked
 from api.http.run import Run
-from mediator.answering import verdicts_of
+from mediator.answering import Planned
 from mediator.binding.explain import described, explain
 from mediator.binding.lacking import lacking
 from mediator.binding.model import Input, Provider, Verdict
@@ -17,15 +17,20 @@ from mediator.catalog.model import Catalog
 from mediator.errors import MediatorError
 from mediator.query.functions import shown
 from mediator.query.model import Block, BlockStage, Query
-from mediator.query.understand import understand
 
 
 async def explained(desk: Desk, asked: Asked) -> dict[str, Any]:
     """Asks no source. Raises a `Problem` with the advice where the query cannot be answered."""
     desk.check_length(asked)
-    stages = await desk.planned(lambda: _stages(asked, desk.mediator.catalog), asked)
+    mediator = desk.mediator
+
+    def both() -> tuple[Planned, dict[str, Any]]:
+        planned = mediator.planned(asked.sql, asked.values)
+        return planned, _stages(planned, mediator.catalog)
+
+    planned, stages = await desk.planned(both, asked)
     try:
-        estimate = await desk.mediator.estimate(asked.sql, asked.values, **settings_of(asked))
+        estimate = await mediator.estimate_of(planned, **settings_of(asked))
     except MediatorError as error:
         raise problem_of(error) from None
     return {"answerable": True, **stages, "estimate": {**estimate.to_dict(), "line": estimate.line()}}
@@ -36,9 +41,8 @@ def live(run: Run) -> dict[str, Any]:
     return run.live.to_dict()
 
 
-def _stages(asked: Asked, catalog: Catalog) -> dict[str, Any]:
-    query = understand(asked.sql, catalog, asked.values)
-    verdicts = verdicts_of(query, catalog)
+def _stages(planned: Planned, catalog: Catalog) -> dict[str, Any]:
+    query, verdicts = planned
     stages = [
         _block(stage.name, stage.block, verdicts[stage.name])
         if isinstance(stage, BlockStage)

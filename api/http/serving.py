@@ -35,7 +35,7 @@ _BATCH, _BUFFERED = 1 << 12, 1 << 13
 # Queries leave next to no cycles: to look for them after every few hundred objects took a third of the time.
 _SELDOM = 50_000, 20, 50
 # Seconds that a thread has the interpreter before another may: the event loop waits so long for each that works.
-SWITCH = 0.001
+_SWITCH = 0.001
 
 log = logging.getLogger("mediator.http")
 
@@ -139,10 +139,15 @@ def listening(host: str, port: int) -> socket.socket:
     return found
 
 
+def settle_in() -> None:
+    """What a process that is a server is set to."""
+    gc.set_threshold(*_SELDOM)
+    sys.setswitchinterval(_SWITCH)
+
+
 async def serve(house: House, sock: socket.socket) -> None:
     """Until a signal says that it is enough."""
-    gc.set_threshold(*_SELDOM)
-    sys.setswitchinterval(SWITCH)
+    settle_in()
     host, port = sock.getsockname()[:2]
     made = server(house, host, port)
     with duck.apart(house.limits.memory):

@@ -135,7 +135,7 @@ def _predicate(draft: Draft, number: int, node: exp.Expr, guards: list[exp.Expr]
     if guards:
         sound = exp.If(this=exp.and_(*(g.copy() for g in guards)), true=node.copy())
         tested = exp.Case(ifs=[sound])
-    reads, test = compiled(tested, draft.where, draft.type_of)
+    reads, test, computes = compiled(tested, draft.where, draft.type_of)
     mask = sum(1 << alias for alias in {c.alias for c in reads})
     why = why_costly(tested)
     calls = functions_in(tested)
@@ -151,6 +151,7 @@ def _predicate(draft: Draft, number: int, node: exp.Expr, guards: list[exp.Expr]
         why,
         bool(calls),
         seconds,
+        computes,
     )
 
 

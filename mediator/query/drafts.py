@@ -114,7 +114,8 @@ class Draft:
         if name not in self.computed.setdefault(alias, {}):
             order = list(names_in(node))
             reads = tuple(self.where[n].field for n in order)
-            made = Computed(name, self.type_of_expression(node, alias), reads, evaluator(node, order))
+            kind, evaluate = self.type_of_expression(node, alias), evaluator(node, order)
+            made = Computed(name, kind, reads, evaluate, duck.computes(name))
             self.computed[alias][name] = made
             self.made_from[Column(alias, name)] = node
         return Column(alias, name)

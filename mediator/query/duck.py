@@ -94,6 +94,11 @@ def apart(memory: int) -> Iterator[None]:
             _memory = _apart = None
 
 
+def elsewhere() -> bool:
+    """Whether statements are run in other processes."""
+    return _apart is not None
+
+
 def room() -> int | None:
     """Bytes that one query may gather, or one statement give; None where nobody said."""
     return None if _memory is None else _memory // _SHARE
@@ -161,11 +166,11 @@ def _showing(schemas: Mapping[str, pa.Schema], stubs: tuple[Stub, ...]) -> duckd
 def run(sql: str, tables: Tables, *, light: bool = False) -> pa.Table:
     """The rows of one SELECT that reads these tables. One is light that takes no longer than its text and its tables
     are long."""
-    elsewhere = _apart
-    if elsewhere is None or light or _local.light or any(name in sql for name in installed()):
+    others = _apart
+    if others is None or light or _local.light or any(name in sql for name in installed()):
         return _run_here(sql, tables)
     try:
-        found, seconds = aside(lambda: elsewhere.run(sql, tables, room()))
+        found, seconds = aside(lambda: others.run(sql, tables, room()))
     except TooMuch:
         raise too_much("the result") from None
     _local.elsewhere += seconds

@@ -42,6 +42,7 @@ class Computed:
     type: pa.DataType
     reads: tuple[str, ...]
     evaluate: Callable[[pa.RecordBatch], pa.Array]  # over the `reads`, in their order
+    computes: bool = False  # for a few rows it may take long, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Predicate:
     why_costly: str = ""  # for people
     calls: bool = False  # functions that a caller brought along, ...
     seconds: float = 0.0  # ... which are said to cost so much for a row
+    computes: bool = False  # a test of few rows may take long, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,7 @@ class Preference:
     weight: float  # of what satisfies it; 1 is what all else weighs
     reads: tuple[Column, ...]
     test: Callable[[Mapping[Column, pa.Array]], NDArray[np.bool_]]
+    computes: bool = False  # a test of few rows may take long, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,13 @@ class Block:
     outputs: tuple[Output, ...]
     never: bool = False  # a predicate without columns is not TRUE: no answers, and nothing is asked
     bounds: tuple[Bound, ...] = ()  # of those conditions that a source may be asked by
+
+    @property
+    def computes(self) -> bool:
+        """Whether anything is computed of its rows, which may take any time however few there are."""
+        return any(p.computes for p in self.predicates) or any(
+            c.computes for a in self.aliases for c in a.computed
+        )
 
     def type_of(self, column: Column) -> pa.DataType:
         if column.field == ROW_ID:

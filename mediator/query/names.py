@@ -10,6 +10,8 @@ spelt out where conjuncts are taken apart.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from mediator.catalog.model import Catalog
@@ -32,21 +34,23 @@ class Names:
         self.sql = sql
         self.sources: dict[str, Source] = {}
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}  # by a wish, up to which one all are taken
 
     def fresh(self, wish: str) -> str:
         """A name that nothing else in the statement has."""
         # Without dots, so that an id and a field can be put together in one way only.
         wish = wish.replace(".", "_")
-        name, number = wish, 1
-        while name.lower() in self._taken:
+        number = self._numbers.get(wish.lower(), 1)
+        while (name := wish if number == 1 else f"{wish}_{number}").lower() in self._taken:
             number += 1
-            name = f"{wish}_{number}"
+        self._numbers[wish.lower()] = number
         self._taken.add(name.lower())
         return name
 
     def release(self, names: set[str]) -> None:
         """Gives names back that came to nothing."""
         self._taken -= {n.lower() for n in names}
+        self._numbers.clear()
 
     def resolve(
         self, node: exp.Expr, parent: Scope | None = None, ctes: dict[str, Cte] | None = None
@@ -122,7 +126,7 @@ class Names:
         resolve_from(self, node, scope)
         items = [e for item in node.expressions for e in self._starless(item, scope)]
         scope.aliases = {e.alias.lower(): e.this.copy() for e in items if isinstance(e, exp.Alias)}
-        columns = [_label(e) for e in items]
+        columns = _labels(items)
         node.set(
             "expressions", [self._item(e, c, scope) for e, c in zip(items, unique(columns), strict=True)]
         )
@@ -222,11 +226,12 @@ def _bind_variable(node: exp.Comprehension) -> None:
                 column.replace(exp.to_identifier(column.name))
 
 
-def _label(item: exp.Expr) -> str:
-    """What DuckDB calls a column of the select list."""
-    if isinstance(item, (exp.Alias, exp.Column)):
-        return str(item.alias_or_name)
-    return shown(vocabulary.label(item.sql("duckdb")))
+def _labels(items: Sequence[exp.Expr]) -> list[str]:
+    """What DuckDB calls the columns of a select list."""
+    nameless = [n for n, item in enumerate(items) if not isinstance(item, (exp.Alias, exp.Column))]
+    told = vocabulary.labels([items[n].sql("duckdb") for n in nameless])
+    made = {n: shown(text) for n, text in zip(nameless, told, strict=True)}
+    return [made[n] if n in made else str(item.alias_or_name) for n, item in enumerate(items)]
 
 
 def _edited(star: exp.Star, columns: list[exp.Expr]) -> list[exp.Expr]:

@@ -8,6 +8,7 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -41,11 +42,21 @@ _COMPARE = {
 }
 
 
-def compiled(node: exp.Expr, where: Where, type_of: TypeOf) -> tuple[tuple[Column, ...], Test]:
-    """The columns that a condition reads, and its test, which keeps the callers' functions alive that it calls."""
+class Compiled(NamedTuple):
+    """The columns that a condition reads, its test, which keeps the callers' functions alive that it calls, and whether
+    that may take longer than its rows are many."""
+
+    reads: tuple[Column, ...]
+    test: Test
+    computes: bool
+
+
+def compiled(node: exp.Expr, where: Where, type_of: TypeOf) -> Compiled:
     reads = tuple(dict.fromkeys(where[name] for name in names_in(node)))
     truth = _truth(node, where, type_of)
-    return reads, _in_duckdb(node, where, reads) if truth is None else _only_true(truth)
+    if truth is not None:
+        return Compiled(reads, _only_true(truth), False)
+    return Compiled(reads, _in_duckdb(node, where, reads), duck.computes(text_of(node)))
 
 
 def evaluator(node: exp.Expr, order: list[Name]) -> Callable[[pa.RecordBatch], pa.Array]:

@@ -193,9 +193,9 @@ def _preference(condition: exp.Expr, text: str, weight: float, block: Block) -> 
             column.replace(resolved)
     _check_types(condition, text, block, [meant.alias for meant in where.values()])
     sure = all(isinstance(node, _SURE) for node in condition.walk())
-    reads, test = compiled(exp.Anonymous(this="TRY", expressions=[condition.copy()]), where, block.type_of)
-    tests = [compiled(condition, where, block.type_of)[1], test] if sure else [test]
-    return Preference(text, weight, reads, _lenient(tests))
+    tried = compiled(exp.Anonymous(this="TRY", expressions=[condition.copy()]), where, block.type_of)
+    tests = [compiled(condition, where, block.type_of), tried] if sure else [tried]
+    return Preference(text, weight, tried.reads, _lenient([t.test for t in tests]), tests[0].computes)
 
 
 def _lenient(tests: Sequence[Test]) -> Test:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 
 import duckdb
+import pyarrow as pa
 
-from mediator.query.duck import cursor, installed
+from mediator.query.duck import cursor, installed, run
+from mediator.statements.patience import go_on
+
+_ASK = "SELECT json_deserialize_sql(json_serialize_sql(q)) AS label FROM labelled"
 
 
 @lru_cache(maxsize=1)
@@ -33,11 +38,24 @@ def _called(definition: str) -> set[str]:
     return {name.lower() for name in re.findall(r"(\w+)\"?\(", definition)}
 
 
-def label(expression: str) -> str:
-    """What DuckDB calls a column of a select list that has no name of its own."""
-    quoted = f"SELECT {expression}".replace("'", "''")
+def labels(expressions: Sequence[str]) -> list[str]:
+    """What DuckDB calls columns of a select list that have no names of their own."""
+    found = _labels(list(dict.fromkeys(expressions)))
+    return [found[expression] for expression in expressions]
+
+
+def _labels(expressions: list[str]) -> dict[str, str]:
+    """All at once: to ask for each one takes longer than all else that is to be found out about a statement. Where one
+    of them has none, its halves are asked."""
+    if not expressions:
+        return {}
+    go_on()
+    asked = pa.table({"q": [f"SELECT {expression}" for expression in expressions]})
     try:
-        told = cursor().sql(f"SELECT json_deserialize_sql(json_serialize_sql('{quoted}'))").fetchall()
+        told = run(_ASK, {"labelled": asked}, light=True)["label"].to_pylist()
     except duckdb.Error:
-        return expression
-    return str(told[0][0]).removeprefix("SELECT ") if told else expression
+        if len(expressions) == 1:
+            return {expressions[0]: expressions[0]}
+        half = len(expressions) // 2
+        return _labels(expressions[:half]) | _labels(expressions[half:])
+    return {e: str(text).removeprefix("SELECT ") for e, text in zip(expressions, told, strict=True)}

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Generic, TypeVar
 
+from mediator.statements.patience import shared
+
 T = TypeVar("T")
 
 _WORTH = 1 << 15  # rows; below that, waking a thread takes longer than the work
@@ -26,9 +28,10 @@ class Hands:
         if self._pool is None or len(tasks) < 2 or rows < self._worth:
             return [task() for task in tasks]
         heap = _Heap(tasks)
-        others = [self._pool.submit(heap.work) for _ in range(min(self.count, len(tasks)) - 1)]
+        work = shared(heap.work)
+        others = [self._pool.submit(work) for _ in range(min(self.count, len(tasks)) - 1)]
         try:
-            heap.work()
+            work()
         finally:
             for other in others:
                 if not other.cancel():

@@ -40,7 +40,6 @@ class Worker:
     def __init__(self, sock: socket.socket, pid: int) -> None:
         self._sock, self.pid = sock, pid
         self._file = cast(BinaryIO, sock.makefile("rwb"))
-        self._interrupted = 0
         self.leaves = False
         self.seconds = 0.0  # that it has worked in all
 
@@ -96,12 +95,13 @@ class Worker:
         return False
 
     def interrupt(self) -> None:
-        """Once is a word; who does not hear it is ended. It is not used again: a word that comes late would be heard
-        by what comes next."""
+        """It is ended, and whoever waits for it need not wait until it is: it may have gigabytes to give back, and to
+        stand behind all others for a processor."""
         self.leaves = True
-        self._interrupted += 1
         with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGUSR1 if self._interrupted == 1 else signal.SIGKILL)
+            os.kill(self.pid, signal.SIGKILL)
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
 
     def end(self) -> None:
         """At once, whatever it does."""

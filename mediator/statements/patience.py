@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Protocol, TypeVar
 
 from mediator.errors import MediatorError
@@ -85,18 +85,37 @@ class Patience:
         """Have it done aside, with this patience at hand there."""
         if self.lost:
             raise Interrupted
-        if self._aside is None or getattr(_here, "aside", False):
+        if self._aside is None or getattr(_here, "stays", False):
             return work()
 
         def done() -> T:
-            _here.aside = True
-            try:
-                with self.at_hand():
-                    return work()
-            finally:
-                _here.aside = False
+            with self.at_hand(), staying():
+                return work()
 
         return self._aside(done)
+
+
+@contextmanager
+def staying() -> Iterator[None]:
+    """Nothing that this thread does within the block is taken aside."""
+    before = getattr(_here, "stays", False)
+    _here.stays = True
+    try:
+        yield
+    finally:
+        _here.stays = before
+
+
+def shared(work: Callable[[], T]) -> Callable[[], T]:
+    """For several threads at once that work for the query that this one works for. None of them has anything taken
+    aside: others would turn while the rest of them read."""
+    patience = at_hand()
+
+    def done() -> T:
+        with staying(), nullcontext() if patience is None else patience.at_hand():
+            return work()
+
+    return done
 
 
 def at_hand() -> Patience | None:

@@ -1,14 +1,12 @@
 """A process that runs one statement after another, for as long as it is asked to.
 
-It has so much memory, is interrupted by a signal, and ends when nobody is there to ask it, or when a statement has left
-much behind.
+It has so much memory, and ends when nobody is there to ask it, or when a statement has left much behind.
 """
 
 from __future__ import annotations
 
 import os
 import resource
-import signal
 import socket
 import threading
 import time
@@ -22,11 +20,10 @@ import pyarrow as pa
 from mediator.statements import wire
 from mediator.statements.database import NotOne, described, opened
 
-INTERRUPT = signal.SIGUSR1
 _AT_ONCE = 8_192  # rows of a batch
 _LOOK = 1.0  # seconds between two looks whether anybody is there
 _WATCH = 0.03  # between two looks at the memory, while a statement runs
-_YOUNG = 0.1  # seconds; whoever takes longer leaves the processors to those that do not
+_YOUNG = 0.1  # seconds of work; whoever takes longer leaves the processors to those that do not
 _NICEST = 19
 _LEFT_BEHIND = 64 << 20  # bytes
 _BESIDE = 3  # times what DuckDB may take: for tables that are given, and for what DuckDB does not count
@@ -37,12 +34,11 @@ _PAGE = resource.getpagesize()
 
 def work(sock: socket.socket, memory: int) -> None:
     """Until the other side has closed its end."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {INTERRUPT})  # before DuckDB begins any thread
     # One call may ask for any number, and more than these is refused at once.
     addresses = _bytes(0) + memory + _ADDRESSES
     resource.setrlimit(resource.RLIMIT_AS, (addresses, addresses))
     connection, before = opened(memory), _bytes(1)
-    watch = _Watch(connection, before + _BESIDE * memory)
+    watch = _Watch(before + _BESIDE * memory)
     threading.Thread(target=watch.keep, daemon=True).start()
     file = cast(BinaryIO, sock.makefile("rwb"))
     with suppress(wire.Ended, OSError):
@@ -62,18 +58,18 @@ def work(sock: socket.socket, memory: int) -> None:
 
 
 class _Watch:
-    """A thread that interrupts the first one when told to, makes it nicer when it takes long, and ends the process
-    when that takes too much, or when nobody is there."""
+    """A thread that makes the first one nicer when it works for long, and ends the process when that takes too much, or
+    when nobody is there."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, most: int) -> None:
-        self._connection, self._most = connection, most
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._parent, self._first = os.getppid(), threading.get_native_id()
         self._busy = threading.Event()
         self._began = 0.0
         self.aged = False
 
     def __enter__(self) -> None:
-        self._began = time.monotonic()
+        self._began = time.process_time()
         self._busy.set()
 
     def __exit__(self, *_: object) -> None:
@@ -83,9 +79,10 @@ class _Watch:
         while os.getppid() == self._parent and _bytes(1) <= self._most:
             if not self._busy.is_set():
                 self._busy.wait(_LOOK)
-            elif signal.sigtimedwait({INTERRUPT}, _WATCH) is not None:
-                self._connection.interrupt()
-            elif not self.aged and self._busy.is_set() and time.monotonic() - self._began > _YOUNG:
+                continue
+            time.sleep(_WATCH)
+            # Not by the clock: who has to wait for a processor is no older for that.
+            if not self.aged and self._busy.is_set() and time.process_time() - self._began > _YOUNG:
                 self.aged = True  # there is no way back
                 with suppress(OSError):
                     os.setpriority(os.PRIO_PROCESS, self._first, _NICEST)
@@ -95,7 +92,8 @@ class _Watch:
 def _described(connection: duckdb.DuckDBPyConnection, request: wire.Describe) -> wire.Message:
     try:
         for name, schema in request.schemas.items():
-            connection.register(name, schema.empty_table())
+            # `Schema.empty_table` would load pandas, which takes longer than all the rest.
+            connection.register(name, pa.Table.from_batches([], schema))
         return {"names": described(connection, request.sql, request.parameters)}
     except NotOne:
         return {"error": wire.NOT_ONE, "text": ""}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
 
 from fixtures import Behaviour, Fault, Fixed, Web, book_trade, book_trade_web, papers_web, virtual
 from mediator.answering import Mediator, answer, answering
+from mediator.catalog.functions import function
 from mediator.driver import Answers
-from mediator.errors import MediatorError, TypeMismatch
+from mediator.errors import FunctionFailed, MediatorError, TypeMismatch
 from mediator.output.report import Report
+from mediator.statements.patience import Interrupted
 from tests.answering.kit import all_of, ask, check_same, in_virtual_time, listed, mediating, of, rows, truth
 
 BUFFERED = 200_000
@@ -301,6 +306,54 @@ def test_a_snapshot_meanwhile() -> None:
             assert await answers.snapshot() is None
 
     in_virtual_time(main())
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_the_end_does_not_wait_for_a_snapshot(fails: bool) -> None:
+    """The statement of the snapshot would take minutes; the query fails, or comes to its end, in the middle of it."""
+    begun, failing, snapshots = threading.Event(), threading.Event(), set[int]()
+
+    @function([str], str, seconds=1e-9, nulls=True, steady=False)
+    def slowly(titles: pa.Array) -> pa.Array:
+        if not begun.is_set():
+            snapshots.add(threading.get_ident())
+            begun.set()
+        time.sleep(1.0 if threading.get_ident() in snapshots else 0.0)
+        return titles
+
+    @function([str], bool, by_row=True, apart=True)
+    def sound(_title: str) -> bool:
+        assert not failing.is_set()
+        return True
+
+    sql = "SELECT max(slowly(title)) AS t FROM books, range(2000) WHERE sound(title)"
+    with book_trade(300, book_page=10) as web:
+        web.behave("books", Behaviour(latency=Fixed(0.1), concurrency=1))
+        async with (
+            Mediator(web.catalog, functions=[slowly, sound]) as mediator,
+            asyncio.timeout(60.0),
+            mediator.answering(sql) as answers,
+            asyncio.TaskGroup() as group,
+        ):
+            snapshot = group.create_task(_interrupted(answers))
+            await asyncio.to_thread(begun.wait)
+            if fails:
+                failing.set()
+                with pytest.raises(FunctionFailed):
+                    await all_of(answers)
+            else:
+                assert (await all_of(answers)).num_rows == 1
+                assert answers.report.complete
+            assert await snapshot
+
+
+async def _interrupted(answers: Answers) -> bool:
+    """Whether one of the snapshots that are taken of a query while it runs is not taken to its end."""
+    with suppress(Interrupted):
+        while await answers.snapshot() is not None:
+            await asyncio.sleep(0.01)
+        return False
+    return True
 
 
 # Left

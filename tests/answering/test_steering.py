@@ -143,7 +143,7 @@ class TestPrefer:
         async def main() -> None:
             async with narrow(slow_web()) as mediator, asyncio.TaskGroup() as group:
                 answers = mediator.answering(SQL)
-                async with mediator._turns:
+                async with mediator._turns.taken():
                     starting = group.create_task(answers.__aenter__())
                     await asyncio.sleep(0.1)
                     assert answers.steer(prefer={"r.a >= 30": 10.0}).prefer == {"r.a >= 30": 10.0}
@@ -180,7 +180,7 @@ class TestPrefer:
             ):
                 assert at_fault._stages is not None
                 monkeypatch.setattr(at_fault._stages, "prefer", fails)
-                async with mediator._turns:
+                async with mediator._turns.taken():
                     at_fault.steer(prefer={"r.a > 3": 2.0})
                 with pytest.raises(ValueError, match="at fault"):
                     await all_of(at_fault)

@@ -10,7 +10,6 @@ import io
 import json
 import multiprocessing
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -27,7 +26,7 @@ import aiohttp
 import pytest
 
 from api.http.limits import Limits
-from api.http.serving import SWITCH
+from api.http.serving import settle_in
 from fixtures import book_trade
 from fixtures.behaviour import Behaviour, Fault
 from mediator.query import duck
@@ -42,7 +41,7 @@ BOOKS = "SELECT title FROM books LIMIT 3"
 
 def _house(pipe: Connection) -> None:
     """A server over a book trade where reviews never end."""
-    sys.setswitchinterval(SWITCH)
+    settle_in()
     with duck.apart(2 << 30), book_trade(300) as web:
         web.behave("reviews", Behaviour(faults=(Fault("endless", probability=1.0),)))
         with serving(web.catalog, limits=Limits(seconds=SECONDS)) as served:
@@ -234,6 +233,10 @@ UNSTOPPABLE = {
     "a text that grows": "SELECT length(replace(replace(repeat('a', 40000), 'a', repeat('a', 300)), 'a', "
     "repeat(title, 9))) FROM books",
     "a distance of long texts": "SELECT levenshtein(repeat(title, 2000), repeat(isbn, 2000)) FROM books",
+    "a distance in a condition": "SELECT title FROM books "
+    "WHERE levenshtein(repeat(title, 2000), repeat(isbn, 2000)) > 1",
+    "a distance that is joined by": "SELECT a.title FROM books a JOIN books b "
+    "ON levenshtein(repeat(a.title, 2000), repeat(a.isbn, 2000)) = b.year",
 }
 
 

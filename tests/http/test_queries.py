@@ -16,6 +16,10 @@ import pytest
 from fixtures import book_trade
 from fixtures.behaviour import Behaviour, Fault, Fixed
 from fixtures.web import Web
+from mediator.catalog.model import Catalog
+from mediator.query.model import Query
+from mediator.query.parameters import Parameters
+from mediator.query.understand import understand
 from tests.http.asking import Client, rows_of
 from tests.http.serving import Served, serving
 
@@ -167,6 +171,23 @@ async def test_an_aggregate_is_the_same_over_http(client: Client, web: Web) -> N
     records = await client.records("SELECT count(*) AS n, max(year) AS latest FROM books")
     years = web.tables["books"]["year"].to_pylist()
     assert rows_of(records) == [{"n": 300, "latest": max(y for y in years if y is not None)}]
+
+
+async def test_explain_plans_once(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it takes is of the query's time, all of it."""
+    planned = list[str]()
+
+    def noted(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query:
+        planned.append(sql)
+        return understand(sql, catalog, parameters)
+
+    monkeypatch.setattr("mediator.answering.understand", noted)
+    with serving(web.catalog) as served:
+        async with Client(served) as client:
+            said = (await client.call("POST", "/v1/explain", {"sql": OFFERS})).json
+    assert said["stages"]
+    assert said["estimate"]["line"]
+    assert planned == [OFFERS]
 
 
 async def test_explain_asks_nothing(web: Web) -> None:

@@ -114,6 +114,25 @@ def test_descriptions_are_the_same_as_here(apart: Apart) -> None:
     assert duck.fault(there.value).position is not None
 
 
+def test_a_worker_loads_nothing_more_for_its_first_statement(apart: Apart) -> None:
+    """Each of them would, and be busier with that than with what it is asked."""
+    (worker,) = apart.idle
+    before = _loaded(worker.pid)
+    apart.describe("SELECT length(title) + $1 AS n FROM books", {"books": BOOKS.schema}, [1])
+    apart.describe("SELECT upper(title) FROM books", {"books": BOOKS.schema}, None)
+    apart.run("SELECT list(title) AS t, max(year) AS y FROM books", {"books": BOOKS}, None)
+    with pytest.raises(duckdb.Error):
+        apart.run("SELECT title::INT AS n FROM books", {"books": BOOKS}, None)
+    assert apart.idle == [worker]
+    assert _loaded(worker.pid) == before
+
+
+def _loaded(pid: int) -> set[str]:
+    """The libraries of a process."""
+    maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {line.split()[-1] for line in maps if line.endswith(".so")}
+
+
 def test_nothing_of_the_machine_is_known_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SITE_SECRET", "sesame-opens")
     with Apart(MEMORY, 2) as apart:

@@ -17,6 +17,9 @@ _NEVER = -1_000
 _FAR = 16.0  # times as many rows: not what it was worked out for
 _SHORT = 1  # aliases still missing up to which there is no more to it than looking
 _DEEP, _WIDE = 6, 3  # aliases still missing above which only the best step, or two, are followed
+_HORIZON = (
+    6  # aliases that are looked ahead where nothing is known: each more is looked for among all that are left
+)
 _UNKNOWN = 1.0  # matches of a row, where nothing was seen of them
 _BETWEEN = 5e-5  # seconds that go by between two visits
 _EARLY, _SELDOM = 8, 8  # choices: what is usual is found out by the first ones, and changes slowly then
@@ -142,7 +145,8 @@ class Outlook:
         spanned, left = node.signature.spanned, list(self._lattice.missing(node))
         each = visit = 0.0
         there = weight = 1.0  # rows of each that sets out, and the chance that there is any
-        while left and rows * there >= _FEWER:
+        nearer = max(0, len(left) - _HORIZON)
+        while len(left) > nearer and rows * there >= _FEWER:
             best, fewest, cost = left[0], float("inf"), 1.0
             matches = _UNKNOWN
             for alias in left:
