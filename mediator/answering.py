@@ -29,13 +29,15 @@ from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.cached import Cached, cached
+from mediator.catalog.ceilings import NO_CEILINGS
 from mediator.catalog.functions import Function
-from mediator.catalog.model import Catalog
+from mediator.catalog.model import BindSet, Catalog
 from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
 from mediator.eddy.goals.goal import Goal
 from mediator.errors import MediatorError
+from mediator.gathering import Gathered, Gathering
 from mediator.keeping import Keeping
 from mediator.noting import Noting
 from mediator.output.report import Report
@@ -51,6 +53,7 @@ from mediator.stages import Stages
 from mediator.state.hands import Hands
 from mediator.state.warming import devote, warm
 from mediator.steering import Wheel
+from mediator.store.shelf import Shelf
 from mediator.tracing.trace import Tell, Trace, watched
 from mediator.turns import Turns
 
@@ -65,7 +68,7 @@ class Mediator:
 
     `devoted` says that its process does nothing else: what is there by then is kept from the garbage collector.
     `store` is a folder where what the SteMs hold outlives the process; `wall` tells it the time of day. `functions` are
-    what its queries may call beside SQL's own and the catalog's.
+    what its queries may call beside SQL's own and the catalog's. A `shelf` keeps pages of scans that break off.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Mediator:
         store: Path | None = None,
         wall: Clock = wall,
         functions: Iterable[Function] = (),
+        shelf: Shelf | None = None,
     ) -> None:
         self.catalog = catalog = catalog.knowing(functions)
         check_names(catalog.functions)
@@ -86,9 +90,13 @@ class Mediator:
         self._devoted = devoted
         self._store = store
         self._wall = wall
+        self._shelf = shelf
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._access = Access(
-            catalog, transport=transport, today=lambda: datetime.fromtimestamp(self._wall(), UTC)
+            catalog,
+            transport=transport,
+            today=lambda: datetime.fromtimestamp(self._wall(), UTC),
+            shelf=shelf,
         )
         self._turns = Turns()
         self._house: House | None = None
@@ -169,6 +177,36 @@ class Mediator:
             wheel,
             hedging,
             settings.buffered,
+        )
+
+    def gathering(
+        self,
+        relation: str,
+        method: str,
+        bind_set: BindSet = (),
+        *,
+        max_age: float = float("inf"),
+        ceilings: Ceilings = NO_CEILINGS,
+        per_source: Mapping[str, Ceilings] | None = None,
+        rows: bool = True,
+        told: Callable[[Gathered], object] = lambda _: None,
+    ) -> Gathering:
+        """Lookups of one access method, or its scan, that are made so that later queries need not."""
+        house, found = self._opened(), self.catalog.relations[relation]
+        return Gathering(
+            self._access,
+            self._turns,
+            house.stems,
+            found,
+            found.method(method),
+            bind_set,
+            keeping=self._keeping,
+            shelf=self._shelf,
+            max_age=max_age,
+            ceilings=ceilings,
+            at=per_source,
+            rows=rows,
+            told=told,
         )
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:

@@ -6,6 +6,7 @@ MediatorError
     ├── BadOption     what was said with `option` cannot be used
     ├── NoSuchType    a column of a type that Spark has not
     ├── Incomplete    some of the answer is missing; the message is the completeness report
+    ├── HarvestError  a harvest's relation, bindings or folder cannot be used
     └── LogError      a stream's log is another query's, was changed, or cannot be written
 """
 
@@ -32,6 +33,10 @@ class NoSuchType(PipelineError):
 
 class Incomplete(PipelineError):
     """Not all of the answer was found, and nobody said that a part of it will do."""
+
+
+class HarvestError(PipelineError):
+    """What is to be harvested, or where it is to go, cannot be."""
 
 
 class LogError(PipelineError):
