@@ -103,6 +103,7 @@ class Gathering:
         self._stirred = asyncio.Event()
         self._in_vain = 0
         self._failures: dict[tuple[str, str], list[Binding]] = {}
+        self._lost: set[Binding] = set()  # that failed: once is enough
         self._ended: list[
             Walked
         ] = []  # whose pages are on the shelf, and whose rows are not in the store yet
@@ -225,7 +226,7 @@ class Gathering:
         async with self._turns:
             now = self._loop.time()
             for binding in bindings:
-                if binding in found or binding in under_way:
+                if binding in found or binding in under_way or binding in self._lost:
                     again += 1
                 elif (entry := self._stem.covered(self.bind_set, binding, now, self._max_age)) is None:
                     found[binding] = None
@@ -292,6 +293,7 @@ class Gathering:
 
     def _failed(self, bindings: Sequence[Binding], cause: Cause) -> None:
         self._failures.setdefault((cause.kind, cause.message), []).extend(bindings)
+        self._lost.update(bindings)
         self.gathered = replace(self.gathered, failed=self.gathered.failed + len(bindings))
         self._in_vain += len(bindings)
         if cause.kind in _SPENT:

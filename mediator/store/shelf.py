@@ -15,13 +15,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from mediator.catalog.model import BindSet, Mirror
+from mediator.catalog.model import BindSet, Mirror, Relation
 from mediator.catalog.wrapper import Binding, Reply, Request
 from mediator.clock import Clock, wall
+from mediator.store.records import Covered
 
 _FORMAT = 1
+_FORGOTTEN = 30 * 86_400.0  # seconds
 _UNSAID = frozenset({"set-cookie", "authorization", "www-authenticate", "proxy-authenticate"})
 
 
@@ -99,13 +101,34 @@ class Shelf:
         """The walk's rows are in the store."""
         shutil.rmtree(self._walk(walked), ignore_errors=True)
 
-    def clear_all(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+    def tidy(self, relation: Relation, covered: Sequence[Covered]) -> None:
+        """Walks that are covered go, whoever has walked them."""
+        there = {path.name for path in self._of(relation.name).glob("*")}
+        if there and not any(not c.bind_set for c in covered):
+            walks = (
+                Walked(relation.name, m.name, c.bind_set, (c.binding,))
+                for m in relation.methods
+                for c in covered
+            )
+            there &= {walked.digest for walked in walks}
+        for name in there:
+            shutil.rmtree(self._of(relation.name) / name, ignore_errors=True)
+        for folder in (self._of(relation.name), self._folder):
+            with suppress(OSError):  # there is something in it
+                folder.rmdir()
 
-    def sweep(self, relation: str) -> None:
-        """Remove what a process that was killed had not finished. For who has the shelf to himself."""
-        for path in self._of(relation).glob("*/*.unfinished"):
+    def relations(self) -> list[str]:
+        """Of which there is anything."""
+        return [unquote(path.name) for path in self._folder.iterdir()] if self._folder.is_dir() else []
+
+    def sweep(self) -> None:
+        """Remove what a process that was killed had not finished, and what nobody has come back for. For who has the
+        shelf to himself."""
+        for path in self._folder.glob("*/*/*.unfinished"):
             path.unlink(missing_ok=True)
+        for path in self._folder.glob("*/*"):
+            if self.now() - path.stat().st_mtime > _FORGOTTEN:
+                shutil.rmtree(path, ignore_errors=True)
 
     def _of(self, relation: str) -> Path:
         return self._folder / quote(relation, safe="")

@@ -62,14 +62,19 @@ class Harvesting:
         wanted = self.wanted
         await asyncio.to_thread(take_in, wanted.store, wanted.tasks, self.catalog)
         shelf = Shelf(wanted.shelf, wanted.max_age)
-        shelf.sweep(self.relation.name)
+        await asyncio.to_thread(shelf.sweep)
         async with Mediator(self.catalog, store=wanted.store, shelf=shelf) as mediator:
             gathered, report = await self._ask(mediator)
             statistics = mediator.statistics()
-        if report.complete:
-            await asyncio.to_thread(shelf.clear_all)
+        await asyncio.to_thread(self._tidy, shelf)
         written = await asyncio.to_thread(written_parts, wanted, self.relation, report)
         return Harvested(report, gathered, statistics, written, self.nulls, time.monotonic() - began, "local")
+
+    def _tidy(self, shelf: Shelf) -> None:
+        for name in shelf.relations():
+            relation, held = self.catalog.relations.get(name), _held(self.wanted.store, name)
+            if relation is not None and held is not None:
+                shelf.tidy(relation, held.fresh(wall()))
 
     def _told(self, mediator: Mediator, gathered: Gathered) -> None:
         self._watch(gathered, mediator.statistics())

@@ -32,7 +32,7 @@ from pipeline.errors import HarvestError
 MANIFEST = "_harvest.json"
 _FORMAT = 1
 _ROWS = 500_000  # of one part, about
-_OURS = ("part-", "_coverage-")
+_OURS = ("part-", "_coverage-", f"{MANIFEST}.unfinished")
 _NOBODY = np.uint64(0x9E3779B97F4A7C15)  # in place of a NULL's number
 
 Numbers = NDArray[np.uint64]

@@ -21,7 +21,11 @@ ISBNS = "SELECT isbn FROM books"
 
 
 def catalog_of(web: Web) -> Catalog:
-    found = chosen_catalog([BOOK_TRADE], {"book_trade": web.url})
+    return catalog_at(web.url)
+
+
+def catalog_at(url: str) -> Catalog:
+    found = chosen_catalog([BOOK_TRADE], {"book_trade": url})
     assert found is not None
     return found
 
