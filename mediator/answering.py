@@ -32,6 +32,7 @@ from mediator.cached import Cached, cached
 from mediator.catalog.ceilings import NO_CEILINGS
 from mediator.catalog.functions import Function
 from mediator.catalog.model import BindSet, Catalog
+from mediator.catalog.profile import NO_PROFILE
 from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
@@ -53,6 +54,7 @@ from mediator.stages import Stages
 from mediator.state.hands import Hands
 from mediator.state.warming import devote, warm
 from mediator.steering import Wheel
+from mediator.store.profile import load as load_profile
 from mediator.store.shelf import Shelf
 from mediator.tracing.trace import Tell, Trace, watched
 from mediator.turns import Turns
@@ -116,9 +118,12 @@ class Mediator:
             await self._close_store()
             raise
         stems = Stems() if self._keeping is None else self._keeping.stems
-        measured = self._access.measurements
+        measured, profile = self._access.measurements, NO_PROFILE
+        if self._store is not None:
+            profile = await asyncio.to_thread(load_profile, self._store, self.catalog.relations)
+            measured.suppose(profile.measured)
         self._house = House(
-            asyncio.get_running_loop().time, duck.effort, stems, Hands(self._threads), measured
+            asyncio.get_running_loop().time, duck.effort, stems, Hands(self._threads), measured, profile
         )
         return self
 
@@ -156,7 +161,8 @@ class Mediator:
         verdicts = verdicts_of(query, self.catalog)
         settings = replace(self.settings, **said)
         clean = self._access.redaction.clean
-        kept = Trace(trace, query, verdicts, settings, clean) if trace is not None else None
+        profile = self._house.profile if self._house is not None else NO_PROFILE
+        kept = Trace(trace, query, verdicts, settings, clean, profile) if trace is not None else None
         looking_on = partial(watched, trace=kept, tell=watch)
         stages = partial(self._stages, query, verdicts, settings, looking_on)
         ceilings = Ceilings(settings.max_calls, settings.max_bytes, settings.max_seconds)

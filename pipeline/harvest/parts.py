@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -118,6 +119,10 @@ def write(
         "parts": files,
         "coverage": name,
         "entries": len(coverage),
+        "asked": [
+            {"bind_fields": list(fields), "lookups": n}
+            for fields, n in Counter(c.bind_set for c in covered).items()
+        ],
         "whole": any(not c.bind_set for c in covered),
         **more,
     }
@@ -129,9 +134,7 @@ def write(
 
 def read(folder: Path) -> Parts:
     """What a folder holds. Raises `HarvestError`."""
-    found = _manifest(folder)
-    if found is None:
-        raise HarvestError(f"{folder} is no harvest: `mediator harvest` makes one")
+    found = manifest(folder)
     return Parts(folder, found["rows"], tuple(found["parts"]), 0)
 
 
@@ -142,10 +145,15 @@ def rows_of(folder: Path) -> pa.Table:
 
 def coverage_of(folder: Path) -> pa.Table:
     """What they cover: an entry for each lookup that has come to its end."""
-    read(folder)
+    return pq.read_table(folder / manifest(folder)["coverage"], partitioning=None)
+
+
+def manifest(folder: Path) -> dict[str, Any]:
+    """What a harvest says of itself. Raises `HarvestError`."""
     found = _manifest(folder)
-    assert found is not None
-    return pq.read_table(folder / found["coverage"], partitioning=None)
+    if found is None:
+        raise HarvestError(f"{folder} is no harvest: `mediator harvest` makes one")
+    return found
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
