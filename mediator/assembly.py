@@ -25,7 +25,7 @@ from mediator.eddy.policies.fixed import Fixed
 from mediator.eddy.policies.foresight import HELD, Foresight
 from mediator.eddy.policies.lottery import Lottery
 from mediator.eddy.policies.naive import Naive
-from mediator.eddy.policies.prior import NO_PRIOR, Prior, prior_of
+from mediator.eddy.policies.prior import NO_PRIOR, Prior, prior_of, supposed
 from mediator.eddy.policies.random import AtRandom
 from mediator.eddy.policies.rank import Rank
 from mediator.eddy.policies.windowed import WINDOW, WindowedLottery
@@ -177,6 +177,8 @@ def assemble(
         preferences=preferences,
         urgent=settings.urgent,
     )
+    for relation, looked in supposed(block, verdict, house.measured, house.profile):
+        eddy.asking.pace.suppose(relation, looked)
     if toward is not None:
         toward.facts.asking = eddy.asking
     return eddy

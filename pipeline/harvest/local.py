@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from mediator.access import Statistics
+from mediator.access import Statistics, Transport
 from mediator.answering import Mediator, verdicts_of
 from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.model import Catalog, Relation
@@ -40,8 +40,15 @@ _LOOKS = 5  # at a store that another process writes
 class Harvesting:
     """One harvest. `go` does it; `stop` ends it early, and what was found stays."""
 
-    def __init__(self, catalog: Catalog, wanted: Harvest, watch: Watch = lambda _g, _s: None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        wanted: Harvest,
+        watch: Watch = lambda _g, _s: None,
+        transport: Transport | None = None,
+    ) -> None:
         """Raises, before anything is asked, what is wrong with what is wanted."""
+        self._transport = transport
         self.catalog = catalog
         self.wanted = wanted
         self.relation = relation_of(catalog, wanted.relation)
@@ -63,7 +70,9 @@ class Harvesting:
         await asyncio.to_thread(take_in, wanted.store, wanted.tasks, self.catalog)
         shelf = Shelf(wanted.shelf, wanted.max_age)
         await asyncio.to_thread(shelf.sweep)
-        async with Mediator(self.catalog, store=wanted.store, shelf=shelf) as mediator:
+        async with Mediator(
+            self.catalog, transport=self._transport, store=wanted.store, shelf=shelf
+        ) as mediator:
             gathered, report = await self._ask(mediator)
             statistics = mediator.statistics()
         await asyncio.to_thread(self._tidy, shelf)

@@ -102,6 +102,9 @@ def _together(found: Sequence[Harvested], findings: Iterable[tuple[str, dict[str
                 runs.append(one)
     for one in sorted(heavy, key=lambda h: (-h["n"], h["value"])):
         relations[one["relation"]]["columns"][one["column"]]["heavy"].append([one["value"], one["n"]])
+    for h in found:
+        there = relations[h.relation.name]["columns"]
+        relations[h.relation.name]["columns"] = {f.name: there[f.name] for f in h.counted if f.name in there}
     return {
         "version": kept.VERSION,
         "at": wall(),

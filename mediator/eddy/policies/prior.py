@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from mediator.binding.model import Verdict
+from mediator.catalog.bindfields import parted
+from mediator.catalog.measured import Measurements
 from mediator.catalog.profile import Profile
+from mediator.eddy.pace import Looked
 from mediator.query.model import Block
 
 # By predicates and by the aliases that they tie, as bit masks.
 Prior = Mapping[tuple[int, int], float]
 NO_PRIOR: Prior = {}
+_AT_ONCE = (
+    8.0  # lookups that most sites answer side by side: what matters is how they compare with each other
+)
 
 
 def prior_of(block: Block, profile: Profile) -> Prior:
@@ -28,3 +35,24 @@ def prior_of(block: Block, profile: Profile) -> Prior:
             if share is not None:
                 found[1 << number, 1 << one.alias | 1 << other.alias] = share
     return found
+
+
+def supposed(
+    block: Block, verdict: Verdict, measured: Measurements, profile: Profile
+) -> Iterator[tuple[str, Looked]]:
+    """What a lookup of each relation that was harvested is like: how many rows it finds, and how long it takes beside
+    others."""
+    for provider in verdict.chosen:
+        relation = block.aliases[provider.alias].relation
+        harvested = profile.relations.get(relation.name)
+        if not provider.depends or harvested is None:
+            continue
+        fields = tuple(sorted({parted(name)[0] for name in provider.bind_set}))
+        found, values = harvested.found(*fields), harvested.distinct(*fields)
+        if found is None or not values:
+            continue
+        seconds = measured.of(relation.name, provider.method.name).latency.quantile(0.5)
+        yield (
+            relation.name,
+            Looked(seconds / _AT_ONCE / provider.method.batch_size, found * harvested.rows / values),
+        )
