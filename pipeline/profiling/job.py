@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from mediator.store.records import Declared
 from mediator.store.store import must_be_store
 from pipeline.errors import ProfileError
 from pipeline.profiling.inputs import Harvested, harvests, traces, weights
-from pipeline.profiling.statement import MEASURED, TRACES, statement, view_of
+from pipeline.profiling.statement import CELLS, MEASURED, TRACES, cells, statement, view_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,13 +66,28 @@ def profile(
     if files:
         lines = spark.read.schema(_TRACED).json(files)
         lines.selectExpr("*", "_metadata.file_path AS file").createOrReplaceTempView(TRACES)
-    rows = spark.sql(statement(found, bool(measured), bool(files))).collect()
+    with _counted(spark, found):
+        rows = spark.sql(statement(found, bool(measured), bool(files))).collect()
     said = _together(found, ((row["what"], json.loads(row["said"])) for row in rows))
     try:
         kept.save(store, said)
     except OSError as error:
         raise ProfileError(f"{store}: the profile cannot be written: {error.strerror or error}") from None
     return Profiled(said, store / kept.FILE, time.monotonic() - began)
+
+
+@contextmanager
+def _counted(spark: SparkSession, found: Sequence[Harvested]) -> Iterator[None]:
+    """What the findings have in common is kept once it has been counted: by the same job that first needs it."""
+    if not any(h.counted for h in found):
+        yield
+        return
+    counts = spark.sql(cells(found)).persist()
+    try:
+        counts.createOrReplaceTempView(CELLS)
+        yield
+    finally:
+        counts.unpersist()
 
 
 def _together(found: Sequence[Harvested], findings: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
@@ -95,7 +111,8 @@ def _together(found: Sequence[Harvested], findings: Iterable[tuple[str, dict[str
             case "sample":
                 relations[one["relation"]]["sample"].append(one["row"])
             case "together":
-                relations[one["relation"]]["together"] = one["pairs"]
+                pair = {"columns": one["columns"], "distinct": one["distinct"]}
+                relations[one["relation"]]["together"].append(pair)
             case "measured":
                 _measure(methods, one)
             case "run":

@@ -6,7 +6,7 @@ are, which are heavy, and how the values of two columns meet.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import pyarrow as pa
@@ -16,10 +16,9 @@ from pipeline.profiling.inputs import Harvested, kind_of
 HEAVY = 16  # values of one column that are told, at most
 HEAVY_SHARE = 0.01  # of the rows that a heavy value has, at least
 SAMPLE = 400  # rows of one relation
-_ABOUT = 0.02  # how far the count of pairs may be off, mostly
-PAIRED = 12  # columns of one relation whose pairs are counted, at most
+PAIRED = 6  # columns of one relation whose pairs are counted, at most
 
-MEASURED, TRACES = "measured", "traces"
+CELLS, MEASURED, TRACES = "cells", "measured", "traces"
 
 
 def view_of(number: int) -> str:
@@ -28,12 +27,10 @@ def view_of(number: int) -> str:
 
 
 def statement(harvests: Sequence[Harvested], measured: bool, traced: bool) -> str:
-    """Spark's SQL. Reads `harvest_N`, and where they are there `measured` and `traces`."""
-    counted = any(h.counted for h in harvests)
-    parts = [f"cells AS ({_cells(harvests)})"] if counted else []
-    findings = [_COLUMNS, _HEAVY, _JOINS] if counted else []
-    for number, harvest in enumerate(harvests):
-        findings += [_sample(number, harvest), *_together(number, harvest)]
+    """Spark's SQL. Reads `harvest_N` and `cells` of them, and where they are there `measured` and `traces`."""
+    parts: list[str] = []
+    findings = [_COLUMNS, _HEAVY, _JOINS, _TOGETHER] if any(h.counted for h in harvests) else []
+    findings += [_sample(number, harvest) for number, harvest in enumerate(harvests)]
     if measured:
         findings.append(_MEASURED)
     if traced:
@@ -42,40 +39,59 @@ def statement(harvests: Sequence[Harvested], measured: bool, traced: bool) -> st
     return f"{'WITH ' if parts else ''}{', '.join(parts)} {_union(findings)}"
 
 
-def _cells(harvests: Sequence[Harvested]) -> str:
-    """Each value of each column, and in how many rows it is: one pass over each harvest, and one shuffle for all."""
+def cells(harvests: Sequence[Harvested]) -> str:
+    """Each value of each column, and in how many rows it is: one pass over each harvest, and one shuffle for all. Pairs
+    of columns are columns here, too; of their values it matters only which are equal."""
     values = [
-        f"SELECT {_text(h.relation.name)} AS relation, cell.* FROM {view_of(number)} LATERAL VIEW inline(array("
-        + ", ".join(
-            f"named_struct('column', {_text(f.name)}, 'kind', {_text(kind_of(f.type))}, "
-            f"'value', CAST({_name(f.name)} AS STRING))"
-            for f in h.counted
-        )
-        + ")) cell"
+        f"SELECT {_text(h.relation.name)} AS relation, cell.* FROM {view_of(number)} "
+        f"LATERAL VIEW inline(array({', '.join([*_singles(h), *_pairs(h)])})) cell"
         for number, h in enumerate(harvests)
         if h.counted
     ]
     return (
-        f"SELECT relation, column, kind, value, count(*) AS n FROM ({_union(values)}) WHERE value IS NOT NULL "
-        "GROUP BY relation, column, kind, value"
+        f"SELECT relation, column, other, kind, value, count(*) AS n FROM ({_union(values)}) WHERE value IS NOT NULL "
+        "GROUP BY relation, column, other, kind, value"
     )
+
+
+def _singles(harvest: Harvested) -> Iterator[str]:
+    for f in harvest.counted:
+        yield (
+            f"named_struct('column', {_text(f.name)}, 'other', '', 'kind', {_text(kind_of(f.type))}, "
+            f"'value', CAST({_name(f.name)} AS STRING))"
+        )
+
+
+def _pairs(harvest: Harvested) -> Iterator[str]:
+    for one, other in combinations([f.name for f in harvest.counted][:PAIRED], 2):
+        yield (
+            f"named_struct('column', {_text(one)}, 'other', {_text(other)}, 'kind', 'pair', 'value', "
+            f"CASE WHEN {_name(one)} IS NOT NULL AND {_name(other)} IS NOT NULL "
+            f"THEN CAST(xxhash64({_name(one)}, {_name(other)}) AS STRING) END)"
+        )
 
 
 _COLUMNS = """
 SELECT 'column' AS what, to_json(named_struct('relation', relation, 'column', column, 'filled', sum(n),
     'distinct', count(*), 'most', max(n))) AS said
-FROM cells GROUP BY relation, column"""
+FROM cells WHERE kind <> 'pair' GROUP BY relation, column"""
+
+_TOGETHER = """
+SELECT 'together' AS what, to_json(named_struct('relation', relation, 'columns', array(column, other),
+    'distinct', count(*))) AS said
+FROM cells WHERE kind = 'pair' GROUP BY relation, column, other"""
 
 _HEAVY = f"""
 SELECT 'heavy' AS what, to_json(named_struct('relation', relation, 'column', column, 'value', value, 'n', n)) AS said
 FROM (SELECT *, row_number() OVER (PARTITION BY relation, column ORDER BY n DESC, value) AS place,
-             sum(n) OVER (PARTITION BY relation, column) AS filled FROM cells)
+             sum(n) OVER (PARTITION BY relation, column) AS filled FROM cells
+      WHERE kind <> 'pair')
 WHERE place <= {HEAVY} AND n > 1 AND n >= {HEAVY_SHARE} * filled"""
 
 _JOINS = """
 SELECT 'join' AS what, to_json(named_struct('left', a.relation, 'left_column', a.column, 'right', b.relation,
     'right_column', b.column, 'pairs', sum(CAST(a.n AS DOUBLE) * b.n), 'values', count(*))) AS said
-FROM cells a JOIN cells b ON a.kind = b.kind AND a.value = b.value
+FROM cells a JOIN cells b ON a.kind = b.kind AND a.value = b.value AND a.kind <> 'pair' AND b.kind <> 'pair'
     AND (a.relation < b.relation OR (a.relation = b.relation AND a.column <= b.column))
 GROUP BY a.relation, a.column, b.relation, b.column"""
 
@@ -116,23 +132,6 @@ def _as_text(field: pa.Field) -> str:
     if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
         return f"CAST(NULL AS STRING) /* {field.name.replace('*/', '')} */"
     return f"CAST({_name(field.name)} AS STRING)"
-
-
-def _together(number: int, harvest: Harvested) -> list[str]:
-    """How many pairs of values any two columns have, about; all in one pass."""
-    names = [f.name for f in harvest.counted][:PAIRED]
-    pairs = [
-        f"named_struct('columns', array({_text(one)}, {_text(other)}), 'distinct', "
-        f"approx_count_distinct(CASE WHEN {_name(one)} IS NOT NULL AND {_name(other)} IS NOT NULL "
-        f"THEN xxhash64({_name(one)}, {_name(other)}) END, {_ABOUT}))"
-        for one, other in combinations(names, 2)
-    ]
-    if not pairs:
-        return []
-    return [
-        f"SELECT 'together' AS what, to_json(named_struct('relation', {_text(harvest.relation.name)}, 'pairs', "
-        f"array({', '.join(pairs)}))) AS said FROM {view_of(number)}"
-    ]
 
 
 def _union(statements: Sequence[str]) -> str:

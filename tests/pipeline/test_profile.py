@@ -31,7 +31,7 @@ from tests.cli.kit import at, called
 from tests.harvest.kit import ISBNS, catalog_of, harvested, truth
 from tests.pipeline.kit import SHARED
 
-pytestmark = SHARED
+pytestmark = [SHARED, pytest.mark.timeout(400)]  # a job of a dozen stages, each compiled first
 
 
 @pytest.fixture(scope="module")

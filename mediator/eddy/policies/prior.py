@@ -15,9 +15,6 @@ from mediator.query.model import Block
 # By predicates and by the aliases that they tie, as bit masks.
 Prior = Mapping[tuple[int, int], float]
 NO_PRIOR: Prior = {}
-_AT_ONCE = (
-    8.0  # lookups that most sites answer side by side: what matters is how they compare with each other
-)
 
 
 def prior_of(block: Block, profile: Profile) -> Prior:
@@ -40,8 +37,8 @@ def prior_of(block: Block, profile: Profile) -> Prior:
 def supposed(
     block: Block, verdict: Verdict, measured: Measurements, profile: Profile
 ) -> Iterator[tuple[str, Looked]]:
-    """What a lookup of each relation that was harvested is like: how many rows it finds, and how long it takes beside
-    others."""
+    """What a lookup of each relation that was harvested is like: how many rows it finds, and how long the first one
+    takes, after which the query sees for itself."""
     for provider in verdict.chosen:
         relation = block.aliases[provider.alias].relation
         harvested = profile.relations.get(relation.name)
@@ -54,5 +51,5 @@ def supposed(
         seconds = measured.of(relation.name, provider.method.name).latency.quantile(0.5)
         yield (
             relation.name,
-            Looked(seconds / _AT_ONCE / provider.method.batch_size, found * harvested.rows / values),
+            Looked(seconds, found * harvested.rows / values),
         )
