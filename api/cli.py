@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from api import caching, doctoring, keyring, serving, tracing, wrapping
+from api import caching, doctoring, harvesting, keyring, profiling, serving, tracing, wrapping
 from api.engines import Checkpoint, EngineName, WithEngine, check_engine
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
@@ -51,6 +51,8 @@ app.add_typer(tracing.app, name="trace")
 app.add_typer(keyring.app, name="keys")
 app.command("serve")(serving.serve)
 app.command("doctor")(doctoring.doctor)
+app.command("harvest", epilog=EXPLAINED)(harvesting.harvest)
+app.command("profile")(profiling.profile)
 
 Statement = Annotated[
     str | None,

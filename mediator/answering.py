@@ -30,14 +30,17 @@ from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.cached import Cached, cached
+from mediator.catalog.ceilings import NO_CEILINGS
 from mediator.catalog.functions import Function
-from mediator.catalog.model import Catalog
+from mediator.catalog.model import BindSet, Catalog
+from mediator.catalog.profile import NO_PROFILE
 from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
 from mediator.eddy.goals.goal import Goal
 from mediator.engines import LOCAL, AnswerStream, Job, Stock, engine_called
 from mediator.errors import MediatorError
+from mediator.gathering import Gathered, Gathering
 from mediator.keeping import Keeping
 from mediator.noting import Noting
 from mediator.output.report import Report
@@ -53,6 +56,8 @@ from mediator.stages import Stages
 from mediator.state.hands import Hands
 from mediator.state.warming import devote, warm
 from mediator.steering import Wheel
+from mediator.store.profile import load as load_profile
+from mediator.store.shelf import Shelf
 from mediator.tracing.trace import Tell, Trace, watched
 from mediator.turns import Turns
 
@@ -74,7 +79,7 @@ class Mediator:
 
     `devoted` says that its process does nothing else: what is there by then is kept from the garbage collector.
     `store` is a folder where what the SteMs hold outlives the process; `wall` tells it the time of day. `functions` are
-    what its queries may call beside SQL's own and the catalog's.
+    what its queries may call beside SQL's own and the catalog's. A `shelf` keeps pages of scans that break off.
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class Mediator:
         store: Path | None = None,
         wall: Clock = wall,
         functions: Iterable[Function] = (),
+        shelf: Shelf | None = None,
     ) -> None:
         self.catalog = catalog = catalog.knowing(functions)
         check_names(catalog.functions)
@@ -95,9 +101,13 @@ class Mediator:
         self._devoted = devoted
         self._store = store
         self._wall = wall
+        self._shelf = shelf
         self._threads = threads or min(4, os.cpu_count() or 1)
         self._access = Access(
-            catalog, transport=transport, today=lambda: datetime.fromtimestamp(self._wall(), UTC)
+            catalog,
+            transport=transport,
+            today=lambda: datetime.fromtimestamp(self._wall(), UTC),
+            shelf=shelf,
         )
         self._turns = Turns()
         self._house: House | None = None
@@ -117,9 +127,12 @@ class Mediator:
             await self._close_store()
             raise
         stems = Stems() if self._keeping is None else self._keeping.stems
-        measured = self._access.measurements
+        measured, profile = self._access.measurements, NO_PROFILE
+        if self._store is not None:
+            profile = await asyncio.to_thread(load_profile, self._store, self.catalog.relations)
+            measured.suppose(profile.measured)
         self._house = House(
-            asyncio.get_running_loop().time, duck.effort, stems, Hands(self._threads), measured
+            asyncio.get_running_loop().time, duck.effort, stems, Hands(self._threads), measured, profile
         )
         return self
 
@@ -168,7 +181,8 @@ class Mediator:
         watch: Tell | None = None,
     ) -> Answers:
         clean = self._access.redaction.clean
-        kept = Trace(trace, query, verdicts, settings, clean) if trace is not None else None
+        profile = self._house.profile if self._house is not None else NO_PROFILE
+        kept = Trace(trace, query, verdicts, settings, clean, profile) if trace is not None else None
         looking_on = partial(watched, trace=kept, tell=watch)
         stages = partial(self._stages, query, verdicts, settings, looking_on)
         ceilings = Ceilings(settings.max_calls, settings.max_bytes, settings.max_seconds)
@@ -192,8 +206,8 @@ class Mediator:
         )
 
     def _elsewhere(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> AnswerStream:
-        measured = self._access.measurements
-        known = Known(lambda relation, method: measured.of(relation, method))
+        profile = self._house.profile if self._house is not None else NO_PROFILE
+        known = Known(self._access.measurements.of, profile=profile)
         warnings = tuple(lacking(query, verdicts, self.catalog))
         here = partial(self._here, query, verdicts, settings)
         job = Job(self.catalog, query, verdicts, settings, known, self._stock, here, warnings)
@@ -202,8 +216,38 @@ class Mediator:
     @asynccontextmanager
     async def _stock(self) -> AsyncIterator[Stock]:
         house = self._opened()
-        async with self._turns:
+        async with self._turns.taken():
             yield Stock(house.stems.held(), house.clock())
+
+    def gathering(
+        self,
+        relation: str,
+        method: str,
+        bind_set: BindSet = (),
+        *,
+        max_age: float = float("inf"),
+        ceilings: Ceilings = NO_CEILINGS,
+        per_source: Mapping[str, Ceilings] | None = None,
+        rows: bool = True,
+        told: Callable[[Gathered], object] = lambda _: None,
+    ) -> Gathering:
+        """Lookups of one access method, or its scan, that are made so that later queries need not."""
+        house, found = self._opened(), self.catalog.relations[relation]
+        return Gathering(
+            self._access,
+            self._turns,
+            house.stems,
+            found,
+            found.method(method),
+            bind_set,
+            keeping=self._keeping,
+            shelf=self._shelf,
+            max_age=max_age,
+            ceilings=ceilings,
+            at=per_source,
+            rows=rows,
+            told=told,
+        )
 
     async def estimate(self, sql: str, parameters: Parameters = (), **said: Any) -> Estimate:
         """What a query would cost by all that is known now, compared with its ceilings. Asks nothing."""

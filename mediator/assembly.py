@@ -11,6 +11,7 @@ from mediator.binding.model import Verdict
 from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.measured import Measurements
 from mediator.catalog.model import Relation
+from mediator.catalog.profile import NO_PROFILE, Profile
 from mediator.clock import Clock
 from mediator.eddy.backlog import BACKLOG, EVERYTHING
 from mediator.eddy.constraints import Graph, legal
@@ -24,6 +25,7 @@ from mediator.eddy.policies.fixed import Fixed
 from mediator.eddy.policies.foresight import HELD, Foresight
 from mediator.eddy.policies.lottery import Lottery
 from mediator.eddy.policies.naive import Naive
+from mediator.eddy.policies.prior import NO_PRIOR, Prior, prior_of, supposed
 from mediator.eddy.policies.random import AtRandom
 from mediator.eddy.policies.rank import Rank
 from mediator.eddy.policies.windowed import WINDOW, WindowedLottery
@@ -133,6 +135,7 @@ class House:
     measured: Measurements = field(
         default_factory=Measurements
     )  # of the sites, by this process and earlier ones
+    profile: Profile = NO_PROFILE  # of what was harvested
 
 
 def assemble(
@@ -150,9 +153,17 @@ def assemble(
     stems = {a.relation.name: house.stems.of(a.relation, now, settings.max_age) for a in block.aliases}
     _share_vocabularies(block, stems)
     run = Run(block, stems, settings.largest_batch)
-    policy = policy_of(settings, block, verdict)
+    policy = policy_of(settings, block, verdict, prior_of(block, house.profile))
     policy = policy if watch is None else watch.around(policy)
-    aim = Aim(settings.goal, block, house.measured, settings.max_calls, settings.per_source, settings.seed)
+    aim = Aim(
+        settings.goal,
+        block,
+        house.measured,
+        settings.max_calls,
+        settings.per_source,
+        settings.seed,
+        house.profile,
+    )
     toward = None if settings.policy == "random" else aim.toward(policy)  # else whatever is legal is tried
     eddy = Eddy(
         run,
@@ -174,6 +185,8 @@ def assemble(
         preferences=preferences,
         urgent=settings.urgent,
     )
+    for relation, looked in supposed(block, verdict, house.measured, house.profile):
+        eddy.asking.pace.suppose(relation, looked)
     if toward is not None:
         toward.facts.asking = eddy.asking
     return eddy
@@ -198,12 +211,12 @@ def _lasts(relation: Relation) -> bool:
     return relation.literal is None and bool(relation.methods[0].mirrors)
 
 
-def policy_of(settings: Settings, block: Block, verdict: Verdict) -> Policy:
+def policy_of(settings: Settings, block: Block, verdict: Verdict, prior: Prior = NO_PRIOR) -> Policy:
     match settings.policy:
         case "foresight":
             graph = Graph.of(block)
             rules = partial(legal, graph=graph, providers=verdict.providers, chosen=verdict.chosen)
-            return Foresight(graph, rules, settings.kept, settings.held)
+            return Foresight(graph, rules, settings.kept, settings.held, prior)
         case "rank":
             return Rank(settings.kept)
         case "benefit":

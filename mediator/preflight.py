@@ -22,6 +22,7 @@ from mediator.store import statistics
 from mediator.store.holdings import MOST, holdings
 from mediator.store.ledger import sent_on
 from mediator.store.notes import Unreadable
+from mediator.store.profile import load as load_profile
 
 
 def relations_of(query: Query) -> list[Relation]:
@@ -36,12 +37,18 @@ def known_of(house: House, relations: Sequence[Relation], max_age: float) -> Kno
     now, stems = house.clock(), house.stems.held()
     held = {r.name: _holding(stems[r.name], now, max_age) for r in relations if r.name in stems}
     measured = {(r.name, m.name): house.measured.of(r.name, m.name) for r in relations for m in r.methods}
-    return Known(lambda relation, method: measured.get((relation, method), Measured()), held)
+    return Known(
+        lambda relation, method: measured.get((relation, method), Measured()), held, profile=house.profile
+    )
 
 
 def known_of_store(folder: Path, relations: Iterable[Relation], now: float, max_age: float) -> Known:
     """By what earlier processes have stored and measured. Reads files; a store in use can be looked at too."""
-    return Known(statistics.load(folder, now).of, holdings(folder, relations, now, max_age))
+    found = list(relations)
+    profile = load_profile(folder, {relation.name: relation for relation in found})
+    measured = statistics.load(folder, now)
+    measured.suppose(profile.measured)
+    return Known(measured.of, holdings(folder, found, now, max_age), profile=profile)
 
 
 def allowed_by(settings: Settings, catalog: Catalog, today: Mapping[str, int]) -> Allowed:

@@ -6,6 +6,8 @@ MediatorError
     ├── BadOption     what was said with `option` cannot be used
     ├── NoSuchType    a column of a type that Spark has not
     ├── Incomplete    some of the answer is missing; the message is the completeness report
+    ├── HarvestError  a harvest's relation, bindings or folder cannot be used
+    ├── ProfileError  there is nothing to make a profile of, or no place for it
     └── LogError      a stream's log is another query's, was changed, or cannot be written
 """
 
@@ -32,6 +34,14 @@ class NoSuchType(PipelineError):
 
 class Incomplete(PipelineError):
     """Not all of the answer was found, and nobody said that a part of it will do."""
+
+
+class HarvestError(PipelineError):
+    """What is to be harvested, or where it is to go, cannot be."""
+
+
+class ProfileError(PipelineError):
+    """A profile that cannot be made."""
 
 
 class LogError(PipelineError):

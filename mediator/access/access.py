@@ -38,10 +38,11 @@ from mediator.access.web.robots import RobotsPolicy
 from mediator.access.web.transport import HttpTransport, Transport
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.catalog.measured import Measurements, Place
-from mediator.catalog.model import BindSet, Catalog, Mirror, Source
+from mediator.catalog.model import AccessMethod, BindSet, Catalog, Mirror, Source
 from mediator.catalog.wrapper import Request
 from mediator.errors import Cause, SourceError, Spent
 from mediator.flow.events import Ask
+from mediator.store.shelf import Shelf
 
 _NOWHERE: Mapping[str, Ceilings] = {}
 _log = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ class Access:
         transport: Transport | None = None,
         random: Random | None = None,
         today: Calendar = _today,
+        shelf: Shelf | None = None,
     ) -> None:
         # Of a transport that logs in by itself, or of the one that is made here.
         self.redaction = transport.redaction if isinstance(transport, Redacts) else Redaction()
@@ -72,6 +74,7 @@ class Access:
         self._transport = transport
         self._backoff = Backoff(random or Random())
         self._today = today
+        self._shelf = shelf
         self._order = count()
         self._methods: dict[tuple[str, str], Method] = {}
         self._lines: dict[tuple[str, str, BindSet], Line] = {}
@@ -98,7 +101,7 @@ class Access:
         databases = DatabaseTransport(self._catalog.sources, self._transport, self.redaction)
         self._transport = await self._stack.enter_async_context(databases)
         self._robots = RobotsPolicy(self._transport, self._backoff, self._today)
-        self._fetcher = Fetcher(self._transport, self._backoff, self._today, self._robots)
+        self._fetcher = Fetcher(self._transport, self._backoff, self._today, self._robots, shelf=self._shelf)
         self._group = asyncio.TaskGroup()
         await self._group.__aenter__()
         self._open = True
@@ -153,6 +156,10 @@ class Access:
         """What these sources have done and are doing."""
         methods, lines = tuple(self._methods.values()), tuple(self._lines.values())
         return of_sources(names, self._gates.values(), methods, lines)
+
+    def concurrency(self, method: AccessMethod) -> int:
+        """Requests that the mirrors of a method bear at once, together."""
+        return sum(self._catalog.sources[place].concurrency for place in {m.source for m in method.mirrors})
 
     async def _follow(self, mirror: Mirror, request: Request, url: URL) -> None:
         await self._robots.follow(self._gates[mirror.source], request, url)

@@ -9,12 +9,13 @@ in `_read`. The outer ones are named in `mediator.access`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from mediator.access.fresh.freshness import vouched
-from mediator.access.fresh.recall import Recall
+from mediator.access.fresh.recall import NOT_MODIFIED, Recall
 from mediator.access.fresh.remembered import Memory
 from mediator.access.limits.backoff import Backoff, Calendar
 from mediator.access.limits.budget import Budget
@@ -27,6 +28,9 @@ from mediator.access.web.transport import Transport
 from mediator.catalog.model import BindSet
 from mediator.catalog.wrapper import Binding, Page, Reply, Request
 from mediator.errors import Overloaded, RateLimited, Refused, SourceError, Spent, TimedOut, Unreadable
+from mediator.store.shelf import Shelf, Shelved, Walked
+
+_log = logging.getLogger(__name__)
 
 _UNREADABLE = 2  # attempts at a reply that cannot be understood: a site that means it will say it again
 
@@ -50,6 +54,11 @@ class Errand:
     vouched: Callable[
         [float, bool], None
     ]  # until when the site does so, and whether it may be kept on the disk
+    asked_at: Callable[[float], None]  # told of a reply that was asked for before this trip began
+
+    @property
+    def walked(self) -> Walked:
+        return Walked(self.method.relation.name, self.method.declared.name, self.bind_set, self.bindings)
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,7 @@ class Fetcher:
     today: Calendar
     robots: RobotsPolicy
     memory: Memory = field(default_factory=Memory)
+    shelf: Shelf | None = None  # replies of walks that an earlier process did not finish, and of this one's
 
     async def page(self, errand: Errand, slot: Slot | None = None) -> Page:
         """The page, or the `SourceError` that it failed with for good.
@@ -69,9 +79,41 @@ class Fetcher:
         because everybody ahead has a deadline. Raises `LeftAlone` when its source is to be left alone before a request
         that would bring it is sent.
         """
+        if self.shelf is not None and (page := await self._shelved(self.shelf, errand)) is not None:
+            if slot is not None:
+                slot.leave()
+            return page
         slot = await self.robots.admit(errand.runner, errand.request, errand.claimant, slot)
         slot = slot or await errand.runner.claim(errand.claimant)
         return await _Fetch(self, errand).page(slot)
+
+    async def begun_at(
+        self, runners: Sequence[Runner], walked: Walked, first: Request, method: Method
+    ) -> Runner | None:
+        """The mirror whose first page is on the shelf: its pages go on there and nowhere else."""
+        if self.shelf is None or not await asyncio.to_thread(self.shelf.began, walked):
+            return None
+        for runner in runners:
+            fresh = method.declared.fresh_for
+            if await asyncio.to_thread(self.shelf.get, walked, runner.mirror, first, fresh) is not None:
+                return runner
+        return None
+
+    async def _shelved(self, shelf: Shelf, errand: Errand) -> Page | None:
+        """The page as it was read before; nobody is asked for it, and nothing is charged."""
+        e = errand
+        fresh = e.method.declared.fresh_for
+        found = await asyncio.to_thread(shelf.get, e.walked, e.runner.mirror, e.request, fresh)
+        if found is None:
+            return None
+        try:
+            page = await understood(e.method, e.request, e.bind_set, e.bindings, found.reply, self.today)
+        except SourceError:  # it is read otherwise now
+            return None
+        ahead = e.runner.now - shelf.now()  # of the wall's clock
+        e.asked_at(found.at + ahead)
+        e.vouched(found.until + ahead, True)
+        return page
 
 
 class _Fetch:
@@ -158,10 +200,30 @@ class _Fetch:
         if page is None:
             page = await self._read(reply)
         headers = recall.learn(reply, page)
+        until = float("inf")
         if (unsaid := e.method.declared.unsaid) is not None:
             site = vouched(headers, took, self._shared.today)
-            e.vouched(came + (unsaid if site.seconds is None else site.seconds), site.stored)
+            until = came + (unsaid if site.seconds is None else site.seconds)
+            e.vouched(until, site.stored)
+            if not site.stored:
+                return page
+        if self._shared.shelf is not None and type(reply) is Reply:
+            await self._shelve(self._shared.shelf, reply, page, started, until)
         return page
+
+    async def _shelve(self, shelf: Shelf, reply: Reply, page: Page, asked: float, until: float) -> None:
+        """Where it is one of several pages: what one request answers is in the store as soon."""
+        e = self._errand
+        if e.bind_set and not page.then and not await asyncio.to_thread(shelf.began, e.walked):
+            return
+        if reply.status == NOT_MODIFIED:  # its body is what it was; whoever goes on asks for it anew
+            return
+        ahead = shelf.now() - e.runner.now
+        shelved = Shelved(reply, asked + ahead, until + ahead)
+        try:
+            await asyncio.to_thread(shelf.put, e.walked, e.runner.mirror, e.request, shelved)
+        except OSError as error:
+            _log.warning("A page cannot be put by, and will be asked for again after a break: %s", error)
 
     async def _send(self, request: Request, slot: Slot) -> Reply:
         runner = self._errand.runner

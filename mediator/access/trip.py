@@ -131,6 +131,10 @@ class Trip:
         self.until = min(self.until, until if kept else self.at)
         self.kept &= kept
 
+    def asked_at(self, at: float) -> None:
+        """Some of what comes was asked for then already: it is no fresher than that."""
+        self.at = min(self.at, at)
+
     def begin(self) -> None:
         """From now on come all the rows there are. What landed before came of a mirror that did not bring them all: it
         may be of an earlier state of the site, so nothing is answered by it but the queries that have it already."""

@@ -17,6 +17,7 @@ from mediator.access.reading import written
 from mediator.access.trip import Trip
 from mediator.catalog.wrapper import Page, Request
 from mediator.errors import CutShort, SourceError, Spent, TimedOut
+from mediator.store.shelf import Walked
 
 
 class Walk:
@@ -43,6 +44,10 @@ class Walk:
         """Lands every page. Raises a `SourceError` when no mirror could bring them all, or nothing can be asked."""
         self._first = await self._written(runner.gate.source.deadline)
         place: Slot | None = slot
+        begun = await self._begun_at()
+        if begun is not None and begun is not runner:
+            slot.leave()
+            runner, place = begun, None
         while True:
             try:
                 runner, came = await self._start(runner, place)
@@ -61,6 +66,11 @@ class Walk:
                     raise
                 runner = other
             place = None
+
+    async def _begun_at(self) -> Runner | None:
+        trip, method = self._trip, self._method
+        walked = Walked(method.relation.name, method.declared.name, trip.line.bind_set, trip.bindings)
+        return await self._fetcher.begun_at(self._race.runners, walked, self._first, method)
 
     async def _written(self, deadline: float) -> Request:
         try:
@@ -217,6 +227,7 @@ class Walk:
             received=partial(self._received, runner),
             staying=partial(self._trip.fares.staying, source),
             vouched=self._trip.vouched,
+            asked_at=self._trip.asked_at,
         )
         return await self._fetcher.page(errand, slot)
 

@@ -34,11 +34,14 @@ from mediator.binding.selecting import selected, selections
 from mediator.catalog.bindfields import field_of
 from mediator.catalog.measured import Measured
 from mediator.catalog.model import Relation
+from mediator.catalog.profile import NO_PROFILE, Profile
 from mediator.query.model import Block, Column
 
 _PAGES = Range(1.0, 3.0)
 _PER_PAGE = 10.0  # rows of one, at least
 _LEFT = 0.3  # of rows that a lookup elsewhere finds nothing for, at least
+_SAMPLED = 50  # rows of a sample, below which it says nothing
+_DRAWN_LOW, _DRAWN_HIGH = 0.7, 1.3  # rows that pass a selection are not drawn by lot
 _COMBINED = 50_000  # bindings that are looked at one by one
 
 
@@ -49,6 +52,7 @@ class Known:
     measured: Callable[[str, str], Measured] = lambda _relation, _method: Measured()
     held: Mapping[str, Holding] = field(default_factory=dict)
     given: Mapping[str, Range] = field(default_factory=dict)  # rows of earlier stages
+    profile: Profile = NO_PROFILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Counting:
         return Count(provider, NONE, Range.of(count), NONE, Ground.KNOWN, Measured())
 
     def _scan(self, provider: Provider, relation: Relation, measured: Measured) -> Count:
-        rows, ground = rows_of_scan(relation, measured)
+        rows, ground = rows_of_scan(relation, measured, self._known.profile)
         self._note(provider, rows, ground)
         if measured.pages.groups >= ONCE:
             first = mean(measured.pages.mean, measured.pages.spread, 1.0)
@@ -125,7 +129,7 @@ class Counting:
         self, provider: Provider, relation: Relation, measured: Measured, holding: Holding | None
     ) -> Count:
         lookups, asked_for, ground = self._lookups(provider, holding)
-        each, each_ground = rows_of_lookup(provider, relation, measured)
+        each, each_ground = rows_of_lookup(provider, relation, measured, self._known.profile)
         rows = total(asked_for, each, measured if each_ground is Ground.MEASURED else None)
         ground = max(ground, each_ground)
         self._note(provider, rows, ground)
@@ -186,11 +190,21 @@ class Counting:
         found = ONE
         for alias in self._feeding(provider):
             columns = [i.column for i in provider.inputs if i.column is not None and i.column.alias == alias]
-            together = ONE
-            for column in columns:
-                together = together * self._distinct(column)
-            found = found * together.at_most(self._left[alias])
+            found = found * self._together(columns).at_most(self._left[alias])
         return found
+
+    def _together(self, columns: Sequence[Column]) -> Range:
+        """Different values that columns of one alias have together: as many as there can be, where nothing is known."""
+        together = ONE
+        for column in columns:
+            together = together * self._distinct(column)
+        known = self._known.profile.relations.get(self._block.aliases[columns[0].alias].relation.name)
+        values = (
+            known.distinct(*(c.field for c in columns)) if known is not None and len(columns) == 2 else None
+        )
+        if known is None or values is None:
+            return together
+        return together.at_most(_values_among(values, known.rows, self._left[columns[0].alias]))
 
     def _distinct(self, column: Column) -> Range:
         """Different values of a column among the rows that pass."""
@@ -198,6 +212,9 @@ class Counting:
         if table is not None and column.field in table.column_names:
             return Range.of(len(set(table.column(column.field).to_pylist()) - {None}))
         left = self._left[column.alias]
+        known = self._known.profile.relations.get(self._block.aliases[column.alias].relation.name)
+        if known is not None and (values := known.distinct(column.field)) is not None:
+            return _values_among(values, known.rows, left)
         if self._block.aliases[column.alias].relation.key == (column.field,):
             return left
         return Range(min(left.low, math.sqrt(left.low)), left.high)
@@ -245,9 +262,37 @@ class Counting:
         bound = {field_of(i.field) for i in provider.inputs if i.column is None}
         self._left[alias] = rows
         if selections(self._block, alias) - bound:
-            self._left[alias] = rows * PART
-            self._selected_from.add(alias)
+            share = PART if bound else self._share(alias)
+            self._left[alias] = rows * share
+            if share == PART:
+                self._selected_from.add(alias)
         self._grounds[alias] = ground
+
+    def _share(self, alias: int) -> Range:
+        """Of the rows, those that pass the selections, all together: by a sample of what was harvested."""
+        known = self._known.profile.relations.get(self._block.aliases[alias].relation.name)
+        if known is None or known.sample is None or known.sample.num_rows < _SAMPLED:
+            return PART
+        passed = selected(self._block, alias, known.sample)
+        if passed is None:
+            return PART
+        size, found = known.sample.num_rows, passed.num_rows
+        # Wilson's interval, at three sigmas: it is not empty where nothing passed.
+        z = 0.0 if known.rows <= size else 3.0
+        middle = (found + z * z / 2.0) / (size + z * z)
+        off = z * math.sqrt(found * (size - found) / size + z * z / 4.0) / (size + z * z)
+        return Range(max(0.0, middle - off), min(1.0, middle + off))
+
+
+def _values_among(values: float, rows: float, left: Range) -> Range:
+    """Of so many different values in so many rows, those in so many that are left of them: as if drawn."""
+    each = rows / values if values else 1.0
+
+    def among(n: float) -> float:
+        kept = min(1.0, n / rows) if rows else 1.0
+        return values * (1.0 - math.pow(1.0 - kept, each))
+
+    return Range(_DRAWN_LOW * among(left.low), min(values, left.high, _DRAWN_HIGH * among(left.high)))
 
 
 def _any_of(ways: Sequence[Set[object]], share: float) -> Range:

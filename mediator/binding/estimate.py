@@ -205,6 +205,8 @@ def _rests_on(count: Count) -> str:
             return "known"
         case Ground.MEASURED:
             return f"measured in {max(1, round(lookups)):,} lookup{'s' if lookups >= 1.5 else ''}"
+        case Ground.HARVESTED:
+            return "harvested"
         case Ground.DECLARED:
             return "declared"
     return "guess"

@@ -10,12 +10,16 @@ from mediator.binding.ranges import PART, Range
 from mediator.catalog.bindfields import EQUAL, field_of, operator_of
 from mediator.catalog.measured import Measured
 from mediator.catalog.model import AccessMethod, Relation
+from mediator.catalog.profile import NO_PROFILE, Profile
 
 SCANNED = Range(1.0, 10_000.0)  # rows of a relation of which nothing is known
 FEW = 1.5  # lookups below which nothing is taken to be measured; of a scan, once is enough
 ONCE = 0.5
 _SIGMAS = 3.0  # that a mean of several may be off by
 _DECLARED = Range(0.5, 2.0)  # of a number that a declaration names
+_FANNED = (
+    1.5  # times as many rows as values had on average: those that are asked for may be the commoner ones
+)
 _FOUND = Range(0.0, 10.0)  # rows of one lookup
 _AGAIN = Range(1.0, 1.1)  # requests for one page
 _LATE = Range(0.0, 3.0)  # requests that are sent twice at the beginning
@@ -27,24 +31,35 @@ class Ground(IntEnum):
 
     KNOWN = 0
     MEASURED = 1
-    DECLARED = 2
-    GUESS = 3
+    HARVESTED = 2
+    DECLARED = 3
+    GUESS = 4
 
 
-def rows_of_scan(relation: Relation, measured: Measured) -> tuple[Range, Ground]:
+def rows_of_scan(
+    relation: Relation, measured: Measured, profile: Profile = NO_PROFILE
+) -> tuple[Range, Ground]:
     if measured.rows.groups >= ONCE:
         return mean(measured.rows.mean, measured.rows.spread, 1.0), Ground.MEASURED
+    harvested = profile.relations.get(relation.name)
+    if harvested is not None and harvested.whole:
+        return mean(harvested.rows, 0.0, 1.0), Ground.HARVESTED
     if relation.rows is not None:
         return Range.of(relation.rows) * _DECLARED, Ground.DECLARED
     return SCANNED, Ground.GUESS
 
 
-def rows_of_lookup(provider: Provider, relation: Relation, measured: Measured) -> tuple[Range, Ground]:
+def rows_of_lookup(
+    provider: Provider, relation: Relation, measured: Measured, profile: Profile = NO_PROFILE
+) -> tuple[Range, Ground]:
     equal = {field_of(f) for f in provider.bind_set if operator_of(f) == EQUAL}
     if relation.key and equal >= set(relation.key):
         return PART, Ground.MEASURED if measured.lookups >= FEW else Ground.KNOWN
     if measured.lookups >= FEW:
         return Range.of(measured.rows.mean), Ground.MEASURED
+    column = profile.column((relation.name, equal.copy().pop())) if len(equal) == 1 else None
+    if column is not None and column.distinct:
+        return Range(0.0, column.fan_out * _FANNED), Ground.HARVESTED
     if provider.method.rows_per_lookup is not None:
         return Range.of(provider.method.rows_per_lookup) * _DECLARED, Ground.DECLARED
     return _FOUND, Ground.GUESS

@@ -122,6 +122,10 @@ class Measurements:
                 found = found.plus(measured)
         return found
 
+    def suppose(self, others: Measurements) -> None:
+        """What nothing is known of is taken to be as others say."""
+        self._known = {**others._known, **self._known}
+
     def age(self, seconds: float) -> None:
         """So much time has passed. A clock that was set back makes nothing younger."""
         share = 0.5 ** (max(0.0, seconds) / HALF_LIFE)

@@ -51,8 +51,13 @@ class Pace:
         self._scans: dict[str, _Scan] = {}
         self._lookups: dict[str, _Lookups] = {}
         self._asked_at: dict[int, float] = {}
+        self._supposed: dict[str, Looked] = {}
         self.ends = 0  # lookups that have ended
         self.pending = 0  # that are under way
+
+    def suppose(self, relation: str, looked: Looked) -> None:
+        """What a lookup is taken to be like until one has ended."""
+        self._supposed[relation] = looked
 
     def asked(self, ask: Ask) -> None:
         if not ask.bind_set:
@@ -111,7 +116,7 @@ class Pace:
         """What a lookup of the relation is like. One that takes longer than others have tells at once."""
         lookups = self._lookups.get(relation)
         if lookups is None or not lookups.done:
-            return _UNKNOWN
+            return self._supposed.get(relation, _UNKNOWN)
         waited = self._clock() - lookups.since if lookups.pending else 0.0
         return Looked(max(lookups.recent, waited), lookups.found / lookups.done)
 

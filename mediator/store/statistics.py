@@ -39,7 +39,7 @@ def read(folder: Path, now: float) -> Measurements:
     try:
         if found["version"] != _VERSION:
             raise ValueError(f"format {found['version']!r}, not {_VERSION}")
-        measurements = Measurements(dict(map(_entry, found["measured"])))
+        measurements = Measurements(dict(map(entry, found["measured"])))
         measurements.age(now - _number(found["at"]))
         return measurements
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -53,11 +53,11 @@ def save(folder: Path, measured: dict[str, Any]) -> None:
 
 def written(measurements: Measurements, now: float) -> dict[str, Any]:
     """As it is written down, of this moment."""
-    measured = [_written(place, found) for place, found in measurements]
+    measured = [written_entry(place, found) for place, found in measurements]
     return {"version": _VERSION, "at": now, "measured": measured}
 
 
-def _written(place: Place, found: Measured) -> dict[str, Any]:
+def written_entry(place: Place, found: Measured) -> dict[str, Any]:
     return {
         "relation": place.relation,
         "method": place.method,
@@ -79,7 +79,7 @@ def _moments(moments: Moments) -> list[float]:
     return [moments.weight, moments.groups, moments.total, moments.squares]
 
 
-def _entry(said: Mapping[str, Any]) -> tuple[Place, Measured]:
+def entry(said: Mapping[str, Any]) -> tuple[Place, Measured]:
     buckets = {int(bucket): _number(weight) for bucket, weight in said["latency"]["buckets"].items()}
     smallest = said["bindings"]
     if not all(type(h) is int and 0 <= h < 1 << 48 for h in smallest) or smallest != sorted(set(smallest)):

@@ -147,6 +147,10 @@ class Store:
         held = self.held(name)
         return fresh_rows(self.folder, held, held.fresh(now))
 
+    def rows(self, held: Held) -> pa.Table:
+        """All rows of a relation as they are stored, each with the lookups that brought it."""
+        return self._rows(held.declared, held.segments)
+
     def _written(self, group: Group) -> list[Segment]:
         some = [sent for sent in group.rows if sent.rows.num_rows]
         if not some:

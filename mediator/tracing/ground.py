@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from mediator.assembly import Settings
 from mediator.binding.model import Input, Provider, Verdict
 from mediator.catalog.model import AccessMethod, Mirror, Relation
+from mediator.catalog.profile import NO_PROFILE, Profile
+from mediator.eddy.policies.prior import Prior, prior_of
 from mediator.query.model import Alias, Block, Column, EqualClass, Predicate
 from mediator.tracing.terms import Json, Untellable, heard, told
 
@@ -33,7 +35,7 @@ def settings_of(said: Json) -> Settings:
     return Settings(**{name: heard(value) for name, value in said.items() if name in known})
 
 
-def of_block(block: Block, verdict: Verdict) -> Json:
+def of_block(block: Block, verdict: Verdict, profile: Profile = NO_PROFILE) -> Json:
     """The aliases, what joins them, and who can provide them; of inputs which column, never which value."""
     return {
         "aliases": [{"alias": a.name, "relation": a.relation.name} for a in block.aliases],
@@ -44,6 +46,7 @@ def of_block(block: Block, verdict: Verdict) -> Json:
         "providers": [[_provider(p) for p in of] for of in verdict.providers],
         "chosen": [of.index(p) for of, p in zip(verdict.providers, verdict.chosen, strict=False)],
         "order": list(verdict.order),
+        "prior": [[*ties_and_ends, share] for ties_and_ends, share in prior_of(block, profile).items()],
     }
 
 
@@ -68,6 +71,11 @@ def block_of(said: Json) -> Block:
         for p in said["predicates"]
     )
     return Block(aliases, classes, predicates, (), said["never"])
+
+
+def prior_in(said: Json) -> Prior:
+    """What the policy believed at first; nothing, in a trace of before there were profiles."""
+    return {(ties, ends): share for ties, ends, share in said.get("prior", [])}
 
 
 def verdict_of(said: Json) -> Verdict:

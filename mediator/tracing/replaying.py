@@ -16,12 +16,13 @@ from typing import Any, Protocol
 from mediator.assembly import POLICIES, Settings, policy_of
 from mediator.binding.model import Verdict
 from mediator.eddy.destinations import Destination
+from mediator.eddy.policies.prior import Prior
 from mediator.eddy.policy import Policy, Visit
 from mediator.eddy.wording import Wording
 from mediator.errors import MediatorError
 from mediator.flow.batch import Signature
 from mediator.query.model import Block
-from mediator.tracing.ground import block_of, settings_of, verdict_of
+from mediator.tracing.ground import block_of, prior_in, settings_of, verdict_of
 from mediator.tracing.reading import Header, TraceError, understanding
 from mediator.tracing.recording import UNHEARD
 from mediator.tracing.terms import heard, told
@@ -107,13 +108,13 @@ class _Block:
         self._found = found
         self._other = found.policy != found.recorded
         try:
-            self._block, verdict = block_of(said), verdict_of(said)
+            self._block, verdict, prior = block_of(said), verdict_of(said), prior_in(said)
             settings = replace(settings_of(record.header.settings), policy=found.policy)
         except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise TraceError(
                 f"{record.path}: line 1: the header of {name} cannot be understood: {error}"
             ) from None
-        self._policy = _made(settings, self._block, verdict, record)
+        self._policy = _made(settings, self._block, verdict, prior, record)
         self._words = Wording(self._block, lambda: verdict.providers)
         self._standing: dict[Signature, _Choice] = {}
 
@@ -203,8 +204,8 @@ class _Choice:
     went: int = 0  # rows of the visits that followed it
 
 
-def _made(settings: Settings, block: Block, verdict: Verdict, record: Record) -> Policy:
+def _made(settings: Settings, block: Block, verdict: Verdict, prior: Prior, record: Record) -> Policy:
     if settings.policy not in POLICIES:
         known = ", ".join(POLICIES)
         raise TraceError(f"{record.path}: there is no policy {settings.policy!r} here; there are {known}")
-    return policy_of(settings, block, verdict)
+    return policy_of(settings, block, verdict, prior)

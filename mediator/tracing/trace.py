@@ -21,6 +21,7 @@ from pathlib import Path
 
 from mediator.assembly import Settings
 from mediator.binding.model import Verdict
+from mediator.catalog.profile import NO_PROFILE, Profile
 from mediator.clock import Clock
 from mediator.eddy.decisions import Decision, Watch
 from mediator.eddy.policy import Policy
@@ -47,9 +48,10 @@ class Trace:
         verdicts: Mapping[str, Verdict],
         settings: Settings,
         clean: Callable[[str], str],
+        profile: Profile = NO_PROFILE,
     ) -> None:
         self.path = path
-        self._header = header_of(query, verdicts, settings)
+        self._header = header_of(query, verdicts, settings, profile)
         self._clean = clean
         self._lines = 0
         self._rows = 0
@@ -163,7 +165,9 @@ def watched(block: str, trace: Trace | None, tell: Tell | None) -> Watch | None:
     return Watch(block, decided, partial(trace.recorded, block))
 
 
-def header_of(query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> dict[str, Json]:
+def header_of(
+    query: Query, verdicts: Mapping[str, Verdict], settings: Settings, profile: Profile = NO_PROFILE
+) -> dict[str, Json]:
     """The first line."""
     blocks = [stage for stage in query.stages if isinstance(stage, BlockStage)]
     return {
@@ -172,5 +176,5 @@ def header_of(query: Query, verdicts: Mapping[str, Verdict], settings: Settings)
         "policy": settings.policy,
         "seed": settings.seed,
         "settings": of_settings(settings),
-        "blocks": {stage.name: of_block(stage.block, verdicts[stage.name]) for stage in blocks},
+        "blocks": {stage.name: of_block(stage.block, verdicts[stage.name], profile) for stage in blocks},
     }

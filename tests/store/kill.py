@@ -149,8 +149,8 @@ def run(folder: Path, seed: int, acknowledged: set[Entry]) -> Tale:
     lines, pause = rng.randint(0, 60), rng.uniform(0, 0.03)
     tale = Tale(seed, f"at step {steps[0]}" if steps else f"{pause * 1000:.0f} ms after line {lines}")
     command = [sys.executable, "-m", "tests.store.kill", "--child", str(folder), "--seed", str(seed), *steps]
-    with _started(command) as process:
-        said = _listened(process, None if steps else lines, pause)
+    with started(command) as process:
+        said = listened(process, None if steps else lines, pause)
     tale.killed = process.returncode == -signal.SIGKILL
     if not tale.killed and process.returncode:
         tale.faults.append(f"the child failed: {process.returncode}")
@@ -207,7 +207,7 @@ def _text(row: dict[str, object]) -> str:
 
 
 @contextmanager
-def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+def started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     watchdog = threading.Timer(PATIENCE, process.kill)
     watchdog.start()
@@ -221,7 +221,7 @@ def _started(command: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
         process.stdout.close()
 
 
-def _listened(process: subprocess.Popen[str], lines: int | None, pause: float) -> list[str]:
+def listened(process: subprocess.Popen[str], lines: int | None, pause: float) -> list[str]:
     """All that the child says whole; after so many lines, and a pause, it is killed."""
     assert process.stdout is not None
     said: list[str] = []

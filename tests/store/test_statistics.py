@@ -149,7 +149,7 @@ class TestTheFile:
                 found.failed(kind)
         text = json.dumps(statistics.written(Measurements({HERE: found}), NOON), allow_nan=False)
         entry = json.loads(text)["measured"][0]
-        assert statistics._entry(entry) == (HERE, found)
+        assert statistics.entry(entry) == (HERE, found)
 
     def test_there_need_not_be_one(self, tmp_path: Path) -> None:
         assert len(statistics.load(tmp_path, NOON)) == 0
@@ -197,7 +197,7 @@ class TestTheFile:
             )
         )
         with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
-            statistics._entry(written)
+            statistics.entry(written)
 
     def test_one_that_was_not_finished_is_not_seen(self, tmp_path: Path) -> None:
         statistics.save(tmp_path, statistics.written(Measurements({HERE: some()}), NOON))

@@ -10,8 +10,10 @@ from math import exp
 import numpy as np
 
 from mediator.binding.model import Provider
+from mediator.catalog.bindfields import EQUAL, parted
 from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.measured import Measurements
+from mediator.catalog.profile import NO_PROFILE, Profile
 from mediator.eddy.goals.allowance import Allowance
 from mediator.eddy.goals.forecast import Chance
 from mediator.eddy.goals.goal import GOALS, Facts, Goal, Toward
@@ -25,6 +27,7 @@ _FEW = 1.5  # lookups after which what they bring does
 _WEIGHT = (
     4.0  # values: what is said beforehand of how many have a match weighs as much as so many that were tried
 )
+_HARVESTED = 24.0  # values: so much weighs what harvests showed of the very columns that are joined
 _MOST = 0.95  # of all values, that are believed to have a match before any was tried
 
 
@@ -38,6 +41,7 @@ class Aim:
     max_calls: int | None = None
     per_source: Mapping[str, Ceilings] = field(default_factory=dict)
     seed: int = 0
+    profile: Profile = NO_PROFILE
 
     def __post_init__(self) -> None:
         if self.goal not in GOALS:
@@ -62,7 +66,7 @@ class Aim:
         always, allowance = self.goal == "fewest_calls", self.allowance
         if not always and not allowance.any:
             return None
-        chance = partial(_chance, self.block, self.measured)
+        chance = partial(_chance, self.block, self.measured, self.profile)
         return Thrift(always, allowance, chance, np.random.default_rng(self.seed))
 
     def _rows(self) -> dict[str, float]:
@@ -74,17 +78,41 @@ class Aim:
                 rows = self.measured.of(relation.name, method.name).rows
                 if rows.groups >= _ONCE:
                     found[relation.name] = rows.mean
+                elif (known := self.profile.relations.get(relation.name)) is not None and known.whole:
+                    found.setdefault(relation.name, known.rows)
                 elif relation.rows is not None:
                     found.setdefault(relation.name, float(relation.rows))
         return found
 
 
-def _chance(block: Block, measured: Measurements, provider: Provider) -> Chance:
-    """How likely a lookup is to find anything, by what earlier ones found or what is declared."""
+def _chance(block: Block, measured: Measurements, profile: Profile, provider: Provider) -> Chance:
+    """How likely a lookup is to find anything, by what was harvested, what earlier ones found or what is declared."""
     relation = block.aliases[provider.alias].relation
+    if (met := _met(block, profile, provider)) is not None:
+        return Chance(0.5 + _HARVESTED * met, 0.5 + _HARVESTED * (1.0 - met))
     rows = measured.of(relation.name, provider.method.name).rows
     usual = rows.mean if rows.weight >= _FEW else provider.method.rows_per_lookup
     if usual is None:
         return Chance()
     found = min(_MOST, 1.0 - exp(-usual))
     return Chance(0.5 + _WEIGHT * found, 0.5 + _WEIGHT * (1.0 - found))
+
+
+def _met(block: Block, profile: Profile, provider: Provider) -> float | None:
+    """Of the values that feed it, how many have a match: as many as found one in a harvest; or where all that it could
+    find was harvested, of each value as if it had nothing to do with the others."""
+    relation, found = block.aliases[provider.alias].relation.name, 1.0
+    harvested = profile.relations.get(relation)
+    fields = [parted(given.field)[0] for given in provider.inputs]
+    if harvested is not None and fields and (share := harvested.found(*fields)) is not None:
+        return share
+    for given in provider.inputs:
+        field, operator = parted(given.field)
+        if given.column is None or operator != EQUAL:
+            return None
+        feeding = block.aliases[given.column.alias].relation.name, given.column.field
+        met = profile.met(feeding, (relation, field))
+        if met is None:
+            return None
+        found *= met
+    return found if provider.inputs else None

@@ -26,6 +26,7 @@ from mediator.eddy.destinations import Destination, Probe, Select
 from mediator.eddy.policies.expectation import Expectation
 from mediator.eddy.policies.lattice import Held, Lattice, Legal, Node, Step
 from mediator.eddy.policies.outlook import Outlook
+from mediator.eddy.policies.prior import NO_PRIOR, Prior
 from mediator.eddy.policies.rank import completion
 from mediator.eddy.policies.ratio import Ratio
 from mediator.eddy.policies.usual import Usual
@@ -53,11 +54,19 @@ _THINKING = 0.03  # share of all work that may go into that where the next step 
 class Foresight(Usual):
     glances = True
 
-    def __init__(self, graph: Graph, legal: Legal, kept: float = float("inf"), held: float = HELD) -> None:
-        """A choice is not thought over for `held` seconds of work; where that is 0 it is told of every visit too."""
+    def __init__(
+        self,
+        graph: Graph,
+        legal: Legal,
+        kept: float = float("inf"),
+        held: float = HELD,
+        prior: Prior = NO_PRIOR,
+    ) -> None:
+        """A choice is not thought over for `held` seconds of work; where that is 0 it is told of every visit too. The
+        prior is what it believes until it sees for itself."""
         super().__init__(kept)
         self._held = held
-        self._lattice = Lattice(graph, legal)
+        self._lattice = Lattice(graph, legal, prior)
         self._usual = Expectation()
         self._outlook = Outlook(self._lattice)
         self._unsettled: dict[Ratio, None] = {}

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import Destination, Probe, Select
+from mediator.eddy.policies.prior import NO_PRIOR, Prior
 from mediator.eddy.policies.ratio import Ratio
 from mediator.eddy.policy import Situation
 from mediator.flow.batch import Signature
@@ -155,8 +156,9 @@ class Node:
 
 
 class Lattice:
-    def __init__(self, graph: Graph, legal: Legal) -> None:
+    def __init__(self, graph: Graph, legal: Legal, prior: Prior = NO_PRIOR) -> None:
         self._graph = graph
+        self._prior = prior
         self._legal = legal
         self._nodes: dict[Signature, Node] = {}
         self._made: dict[tuple[Signature, Destination], Step] = {}
@@ -261,6 +263,8 @@ class Lattice:
         ratio = self._shared.get((ties, ends))
         if ratio is None:
             ratio = self._shared[ties, ends] = Ratio()
+            if (share := self._prior.get((ties, ends))) is not None:
+                ratio.believe(share)
         return ratio
 
 

@@ -12,6 +12,8 @@ _MEMORIES = (0, 1, 2)
 _LATE = 0.7  # what an earlier error weighs
 _SURPRISE = 0.4  # share by which what comes may differ from what was foretold
 _ALIKE = 1e-3  # errors that are no more apart are alike
+_BELIEVED = 16.0  # results: the weight of what was said beforehand
+_IN_VAIN = 1e5  # pairs, where it is said that none are equal
 _LEAST = 0.5  # what nothing is taken for: less than one would have been seen as none
 
 
@@ -27,6 +29,12 @@ class Ratio:
         self._pending_of = self._pending_out = 0.0
         self.known = False
         self.value = 0.0
+
+    def believe(self, value: float) -> None:
+        """Before anything was seen: as much as a few results are believed that were."""
+        of = _BELIEVED / value if value > 0.0 else _IN_VAIN
+        self._of, self._out, self._errors = [of] * 3, [of * value] * 3, [0.0] * 3
+        self.known, self.value = True, max(of * value, _LEAST) / of
 
     def add(self, of: float, out: float) -> bool:
         """So much was seen; it counts when next settled. Whether that is far from what was foretold."""
