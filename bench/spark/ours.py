@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -16,12 +17,14 @@ from bench.spark.trade import Laid
 from mediator.answering import verdicts_of
 from mediator.assembly import Settings
 from mediator.catalog.model import AccessMethod, Catalog, Field, Mirror, Relation, Source
+from mediator.catalog.profile import NO_PROFILE
 from mediator.query.understand import understand
 from pipeline.spread.drive import Drive
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import Given, given
 from pipeline.spread.plan import Plan, planned
 from pipeline.spread.seeding import Landed, seed
+from pipeline.spread.skew import SAMPLE, Sample, heavy
 from pipeline.spread.stream import Pace
 
 _LOOK = 0.01
@@ -66,7 +69,19 @@ def plan_of(laid: Laid, slots: int, cells: int | None = None) -> Plan:
         slots=slots,
         askers=1,
         cells=cells,
+        heavy=lambda cube, sizes: heavy(cube, sizes, _begun(laid), NO_PROFILE),
     )
+
+
+def _begun(laid: Laid) -> Sample:
+    """The beginning of each file, where values that stand in many rows are looked for."""
+
+    def sample(relation: str) -> pa.RecordBatch:
+        rows = next(pq.ParquetFile(laid.files[relation]).iter_batches(SAMPLE))
+        schema = pq.read_schema(laid.files[relation])
+        return pa.Table.from_batches([rows]).cast(schema).combine_chunks().to_batches()[0]
+
+    return sample
 
 
 def landed(laid: Laid) -> list[Landed]:

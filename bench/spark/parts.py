@@ -21,6 +21,7 @@ from bench.spark.ours import Ran, plan_of
 from bench.spark.rivals import Tuning, tunings
 from bench.spark.stage import Stage
 from bench.spark.trade import NAMES, Laid, laid
+from pipeline.cells.wings import main_of
 from pipeline.spread.plan import Plan
 from pipeline.spread.stream import Pace
 
@@ -73,17 +74,28 @@ def local_engine(stage: Stage, result: Result) -> None:
 
 
 def skew(stage: Stage, result: Result) -> None:
-    """How even the cells are, by the rows that each is told."""
+    """How even the work is, by the rows that each slot's cells are told; and how even the cells are."""
     there = stage.lay("skewed", stage.scale.rows // 5)
     details = result.detail["skew"] = {}
-    for cells in (stage.scale.cores, 8 * stage.scale.cores):
-        plan = plan_of(there, stage.scale.cores, cells)
+    slots = stage.scale.cores
+    for cells in (slots, 8 * slots):
+        plan = plan_of(there, slots, cells)
         told = _told(plan, there)
-        full = max(told.values()) * len(plan.cells) / sum(told.values())
-        shares = [d.share for cube in plan.cubes.values() for d in cube.dimensions]
-        details[f"{len(plan.cells)} cells"] = {"fullest ÷ mean": round(full, 3), "shares": shares}
-        if cells == stage.scale.cores:
-            result.figures["skew_balance"] = full
+        by_slot = Counter[int]()
+        for cell, rows in told.items():
+            by_slot[cell % slots] += rows
+        details[f"{cells} cells"] = {
+            "fullest slot ÷ mean": round(_fullest(by_slot), 3),
+            "fullest cell ÷ mean": round(_fullest(told), 3),
+            "with wings": len(plan.cells),
+            "shares": [d.share for cube in plan.cubes.values() for d in main_of(cube).dimensions],
+        }
+        if cells == slots:
+            result.figures["skew_balance"] = _fullest(by_slot)
+
+
+def _fullest(told: Mapping[int, int]) -> float:
+    return max(told.values()) * len(told) / sum(told.values())
 
 
 def epochs(stage: Stage, result: Result) -> None:

@@ -20,6 +20,7 @@ from mediator.flow.events import Arrived, Ask, Cancel, Command, Emit, Exhausted,
 from mediator.query.model import Block, Column
 from pipeline.cells.envelopes import Broken, Came, Envelope, Lookup, Over
 from pipeline.cells.hypercube import Hypercube
+from pipeline.cells.wings import Winged
 
 _HOPS = 64
 
@@ -36,7 +37,7 @@ class Said:
 class Cell:
     def __init__(
         self,
-        cube: Hypercube,
+        cube: Hypercube | Winged,
         number: int,
         verdict: Verdict,
         settings: Settings,

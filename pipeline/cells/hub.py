@@ -12,10 +12,11 @@ import pyarrow as pa
 from mediator.errors import Cause
 from pipeline.cells.envelopes import Broken, Came, Envelope, Lookup, Over
 from pipeline.cells.hypercube import Hypercube
+from pipeline.cells.wings import Winged
 
 
 class Hub:
-    def __init__(self, cube: Hypercube) -> None:
+    def __init__(self, cube: Hypercube | Winged) -> None:
         self._cube = cube
         self._numbers = count()
         self._askers: dict[Lookup, set[int]] = {}  # of what was ever asked: the cells that have

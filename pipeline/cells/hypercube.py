@@ -21,7 +21,7 @@ from pipeline.cells.hashing import hashed
 from pipeline.cells.shares import shares_of
 
 Numbers = NDArray[np.int64]
-_ROW = "#row as a whole"  # in place of a column
+ROW = "#row as a whole"  # in place of a column
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class Hypercube:
     def shared(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
         """Cells that the same rows go to, and the places of those rows in the batch. Each cell is named once."""
         aliases = [a.number for a in self.block.aliases if a.relation.name == relation]
-        found = [one for alias in aliases for one in self._dealt(alias, rows)]
-        return iter(found) if len(aliases) < 2 else _united(found)
+        found = [one for alias in aliases for one in self.dealt(alias, rows)]
+        return iter(found) if len(aliases) < 2 else united(found)
 
-    def _dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
+    def dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
         """What goes where by the columns of one alias. A cell's number is the sum of what its place along each
         dimension comes to: the known ones lead a row to a first cell, the others from there to all that have a copy."""
         first, there = np.zeros(rows.num_rows, np.int64), np.ones(rows.num_rows, np.bool_)
@@ -76,11 +76,11 @@ class Hypercube:
         field = dimension.fields.get(alias)
         if field is None:
             return None
-        if field == _ROW:
+        if field == ROW:
             return whole(rows, dimension.share)
-        return coordinates(self._values(alias, field, rows), dimension.share)
+        return coordinates(self.values(alias, field, rows), dimension.share)
 
-    def _values(self, alias: int, field: str, rows: pa.RecordBatch) -> pa.Array:
+    def values(self, alias: int, field: str, rows: pa.RecordBatch) -> pa.Array:
         for computed in self.block.aliases[alias].computed:
             if computed.name == field:
                 return computed.evaluate(rows.select(list(computed.reads)))
@@ -108,7 +108,7 @@ class Hypercube:
         found: list[Column | None] = []
         for dimension in self.dimensions:
             alias, field = next(iter(dimension.fields.items()))
-            found.append(None if field == _ROW else Column(alias, field))
+            found.append(None if field == ROW else Column(alias, field))
         return tuple(found)
 
 
@@ -123,7 +123,7 @@ def grouped(numbers: Numbers, most: int) -> Iterator[tuple[int, Numbers]]:
         start = end
 
 
-def _united(found: Iterable[tuple[Numbers, Numbers]]) -> Iterator[tuple[Numbers, Numbers]]:
+def united(found: Iterable[tuple[Numbers, Numbers]]) -> Iterator[tuple[Numbers, Numbers]]:
     """Where several aliases send rows to a cell: each of the rows once."""
     by_cell: dict[int, list[Numbers]] = {}
     for cells, places in found:
@@ -156,18 +156,23 @@ def hypercube(block: Block, sizes: Sequence[float], cells: int) -> Hypercube:
     dimensions = [
         fields for c in block.classes if c.constant is None and len(fields := _fields(c.columns)) > 1
     ]
-    names = [a.relation.name for a in block.aliases]
     if (
         not dimensions
     ):  # nothing is equal: the rows of the largest relation are dealt out, and meet all others
-        alone = [
-            a
-            for a in range(len(names))
-            if names.count(names[a]) == 1 and block.aliases[a].relation.literal is None
-        ]
-        dimensions = [{max(alone, key=lambda a: sizes[a]): _ROW}] if alone else []
+        dealt = alone(block)
+        dimensions = [{max(dealt, key=lambda a: sizes[a]): ROW}] if dealt else []
     shares = shares_of(dimensions, sizes, cells)
     return Hypercube(block, tuple(Dimension(f, s) for f, s in zip(dimensions, shares, strict=True)))
+
+
+def alone(block: Block) -> list[int]:
+    """Aliases whose rows can be dealt out: those of a site, whose relation stands in the block once."""
+    names = [a.relation.name for a in block.aliases]
+    return [
+        a
+        for a in range(len(names))
+        if names.count(names[a]) == 1 and block.aliases[a].relation.literal is None
+    ]
 
 
 def _fields(columns: Sequence[Column]) -> dict[int, str]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 import os
 import tempfile
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mediator.binding.counting import Counting
 from mediator.clock import wall
-from mediator.engines import AnswerStream, Job
+from mediator.engines import AnswerStream, Job, Stock
 from mediator.query.model import Alias, BlockStage
+from mediator.state.stem import SteM
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.driving import Driving, Process, Thread
@@ -23,6 +23,7 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
+from pipeline.spread.skew import heavy, held
 from pipeline.spread.strands import SEEDS
 from pipeline.spread.tail import Before
 
@@ -47,26 +48,27 @@ class SparkEngine:
                 "same path: name one (checkpoint)"
             )
         folder = Folder(Path(said).absolute() if said else _passing())
-        plan = taken_up(folder, job, session)
 
-        def driving() -> Driving:
+        def lay(stock: Stock) -> Plan:
+            return laid(folder, job, stock, session)
+
+        def driving(plan: Plan) -> Driving:
             return Process(folder) if session is None else Thread(folder, plan, session)
 
-        seeding = _seeding(plan, folder, job)
-        return SpreadAnswers(plan, folder, job, driving, bool(said), seeding, before)
+        return SpreadAnswers(job, folder, lay, driving, bool(said), before)
 
 
-def _seeding(plan: Plan, folder: Folder, job: Job) -> Callable[[], Awaitable[None]]:
-    """What this process holds goes along; where the query goes on, it has gone along already."""
-
-    async def seeding() -> None:
-        if folder.strand(SEEDS).exists():
-            return
-        async with job.stock() as stock:
-            stored = Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age)
-            await asyncio.to_thread(seed, plan, folder, (), stored)
-
-    return seeding
+def laid(folder: Folder, job: Job, stock: Stock, session: SparkSession | None = None) -> Plan:
+    """The query that was begun in this folder, or a new one where there is none. What this process holds goes along."""
+    if folder.begun:
+        plan = folder.plan()
+        folder.check_same(plan, job.catalog, job.query)
+    else:
+        plan = laid_out(job, stock.stems, session)
+        folder.begin(plan)
+    if not folder.strand(SEEDS).exists():
+        seed(plan, folder, (), Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age))
+    return plan
 
 
 def _passing() -> Path:
@@ -91,7 +93,7 @@ def engine() -> SparkEngine:
     return SparkEngine()
 
 
-def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
+def laid_out(job: Job, stems: Mapping[str, SteM], session: SparkSession | None = None) -> Plan:
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
     if session is not None:
         slots = job.settings.slots or slots_in(session)
@@ -104,6 +106,7 @@ def laid_out(job: Job, session: SparkSession | None = None) -> Plan:
         lambda name, alias: sizes[name](alias),
         slots=slots,
         askers=_ASKERS,
+        heavy=lambda cube, sizes: heavy(cube, sizes, held(stems), job.known.profile),
         workers=slots if session is None or str(session.sparkContext.master).startswith("local") else 1,
     )
 
@@ -117,15 +120,6 @@ def slots_in(session: SparkSession) -> int:
             "it lasts, and one for the rest. Use local[2] or more"
         )
     return cores - _ASKERS
-
-
-def taken_up(folder: Folder, job: Job, session: SparkSession | None = None) -> Plan:
-    """The query that was begun in this folder, or a new one where there is none."""
-    if not folder.begun:
-        return laid_out(job, session)
-    plan = folder.plan()
-    folder.check_same(plan, job.catalog, job.query)
-    return plan
 
 
 def _sizes(stage: BlockStage, job: Job) -> Callable[[Alias], float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -12,8 +12,11 @@ from mediator.binding.model import Verdict
 from mediator.catalog.model import Catalog, Relation
 from mediator.query.model import Alias, BlockStage, Query, SqlStage
 from pipeline.cells.hypercube import Hypercube, hypercube
+from pipeline.cells.wings import Winged, winged
 
 Size = Callable[[str, Alias], float]
+Cube = Hypercube | Winged
+Heavy = Callable[[Hypercube, Sequence[float]], Mapping[int, Mapping[int, float]]]
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Plan:
     catalog: Catalog
     query: Query
     verdicts: Mapping[str, Verdict]
-    cubes: Mapping[str, Hypercube]  # by the name of the block's stage
+    cubes: Mapping[str, Cube]  # by the name of the block's stage
     settings: Settings
     slots: int
     askers: int
@@ -131,13 +134,16 @@ def planned(
     askers: int,
     workers: int = 1,
     cells: int | None = None,
+    heavy: Heavy = lambda _cube, _sizes: {},
 ) -> Plan:
-    """`size` is how many rows an alias of a stage may have. `cells` are those of each block, at most."""
-    cubes = {
-        stage.name: hypercube(stage.block, [size(stage.name, a) for a in stage.block.aliases], cells or slots)
-        for stage in query.stages
-        if isinstance(stage, BlockStage)
-    }
+    """`size` is how many rows an alias of a stage may have, `heavy` finds values that need cells of their own. `cells`
+    are those of each block, at most; wings come on top."""
+    cubes: dict[str, Cube] = {}
+    for stage in query.stages:
+        if isinstance(stage, BlockStage):
+            sizes = [size(stage.name, alias) for alias in stage.block.aliases]
+            cube = hypercube(stage.block, sizes, cells or slots)
+            cubes[stage.name] = winged(cube, sizes, heavy(cube, sizes))
     # What is fresh is decided before anything is given to the cells; how they route is their own.
     settings = replace(settings, partials=False)
     return Plan(catalog, query, verdicts, cubes, settings, slots, askers, workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Self
 import pyarrow as pa
 
 from mediator.access import Statistics
-from mediator.engines import Job
+from mediator.engines import Job, Stock
 from mediator.live import Live
 from mediator.output.records import Record, Records, Rows
 from mediator.output.report import Paused, Report
@@ -43,28 +43,27 @@ class SpreadAnswers:
 
     def __init__(
         self,
-        plan: Plan,
-        folder: Folder,
         job: Job,
-        driving: Callable[[], Driving],
+        folder: Folder,
+        lay: Callable[[Stock], Plan],
+        driving: Callable[[Plan], Driving],
         kept: bool,
-        seed: Callable[[], Awaitable[None]],
         before: Before | None = None,
     ) -> None:
-        """`driving` begins to run it; again where it ends too soon. `seed` tells it what is known already. Answers that
-        were given `before` are not given again."""
-        self.schema = plan.query.schema
+        """`lay` makes the plan, of what this process holds, and puts it into the folder; `driving` begins to carry it
+        out, again where it ends too soon. Answers that were given `before` are not given again."""
+        self.schema = job.query.schema
         self.warnings = job.warnings
         self.steering = Steering(job.settings.prefer, tuple(job.settings.pause), job.settings.boost)
         self.paused: tuple[Paused, ...] = ()
-        self._plan, self._folder, self._kept = plan, folder, kept
-        self._begin = driving
-        self._seed = seed
+        self._job, self._folder, self._kept = job, folder, kept
+        self._lay, self._begin, self._before = lay, driving, before
+        self._plan: Plan | None = None
         self._driving: Driving | None = None
         self._seconds = job.settings.max_seconds
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._tail = Tail(plan, before)
+        self._tail: Tail | None = None
         self._found: deque[pa.RecordBatch] = deque()
         self._cells: dict[int, Status] = {}
         self._taken = 0  # of what was given
@@ -79,7 +78,7 @@ class SpreadAnswers:
 
     @property
     def report(self) -> Report:
-        if self._report is None and not self._folder.begun:
+        if self._plan is None:
             return Report()
         return self._report or report(self._plan, self._folder, self._cells.values(), self._stopping)
 
@@ -88,9 +87,9 @@ class SpreadAnswers:
             raise RuntimeError("These answers have been asked for already: a query runs once")
         self._loop = asyncio.get_running_loop()
         try:
-            if not self._folder.begun:
-                await asyncio.to_thread(self._folder.begin, self._plan)
-            await self._seed()
+            async with self._job.stock() as stock:
+                self._plan = await asyncio.to_thread(self._lay, stock)
+            self._tail = Tail(self._plan, self._before)
             await self._start()
         except BaseException:
             self._clear()
@@ -189,7 +188,8 @@ class SpreadAnswers:
             self._timer = loop.call_at(began + self._seconds, self.stop, why)
 
     async def _start(self) -> None:
-        self._driving = self._begin()
+        assert self._plan is not None
+        self._driving = self._begin(self._plan)
         await self._driving.start()
 
     async def _look(self) -> None:
@@ -220,6 +220,8 @@ class SpreadAnswers:
         await self._start()
 
     def _take(self, one: Given) -> None:
+        assert self._plan is not None
+        assert self._tail is not None
         self._taken += 1
         self._cells |= one.cells
         for number, file in enumerate(one.files):
@@ -236,6 +238,7 @@ class SpreadAnswers:
             self._folder.stop = ENOUGH
 
     def _close(self, stopped: str) -> None:
+        assert self._plan is not None
         why = "" if stopped == ENOUGH else stopped
         self._report = replace(
             report(self._plan, self._folder, self._cells.values(), why), enough=self._enough

@@ -15,9 +15,11 @@ from mediator.query.model import Block, BlockStage
 from mediator.query.understand import understand
 from pipeline.cells.cell import Cell, Said
 from pipeline.cells.envelopes import Envelope, Lookup
+from pipeline.cells.hashing import hashed
 from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.packing import packed, unpacked
+from pipeline.cells.wings import Winged, winged
 from tests.any_route.drawing import Case
 from tests.any_route.search import Row, answers
 from tests.any_route.sources import Sources
@@ -28,7 +30,7 @@ class Scattered:
     """What became of one statement."""
 
     statement: str
-    cube: Hypercube
+    cube: Hypercube | Winged
     true: Counter[Row]
     rows: Counter[Row] = field(default_factory=Counter)
     answered_by: Counter[int] = field(default_factory=Counter)
@@ -49,6 +51,19 @@ def block_of(case: Case, statement: str) -> Block | None:
     return stage.block
 
 
+def _drawn_heavy(cube: Hypercube, case: Case, random: Random) -> dict[int, dict[int, float]]:
+    """Some values of each dimension, of which it is said that they stand in many rows."""
+    found: dict[int, dict[int, float]] = {}
+    for number, dimension in enumerate(cube.dimensions):
+        alias, field = random.choice(list(dimension.fields.items()))
+        table = case.tables.get(cube.block.aliases[alias].relation.name)
+        if table is not None and field in table.schema.names and len(table):
+            numbers, there = hashed(table[field].combine_chunks())
+            some = random.sample(range(len(table)), min(len(table), random.choice((1, 2, 3))))
+            found[number] = {int(numbers[n]): random.choice((0.1, 0.6)) for n in some if there[n]}
+    return found
+
+
 class _Run:
     def __init__(self, case: Case, statement: str, block: Block, cells: int, random: Random) -> None:
         self._random = random
@@ -57,6 +72,8 @@ class _Run:
         self._verdict = verdict(block, statement)
         sizes = [random.choice((1.0, 10.0, 1000.0)) for _ in block.aliases]
         cube = hypercube(block, sizes, cells)
+        if random.random() < 0.5:
+            cube = winged(cube, sizes, _drawn_heavy(cube, case, random))
         self.found = Scattered(statement, cube, answers(statement, case.tables))
         self._hub = Hub(cube)
         self._cells = [self._made(n) for n in range(cube.cells)]

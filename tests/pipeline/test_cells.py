@@ -24,6 +24,7 @@ from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.packing import packed, unpacked
 from pipeline.cells.shares import fullness, shares_of
+from pipeline.cells.wings import Winged
 from tests.any_route.drawing import Case, draw
 from tests.any_route.ranges import draw_ranges
 from tests.pipeline.scattered import Scattered, scattered
@@ -56,6 +57,8 @@ def test_cells_give_what_one_eddy_gives(drawn: Callable[[int], Case]) -> None:
     assert sum(one.rebuilt for one in found) > 10
     assert sum(one.cube.cells > 1 and len(one.answered_by) > 1 for one in found) > 10
     assert sum(one.cube.checks for one in found) > 3
+    winged = [one for one in found if isinstance(one.cube, Winged)]
+    assert sum(max(one.answered_by, default=0) >= one.cube.main.cells for one in winged) > 0
     assert sum(bool(one.missing) for one in found) > 1
 
 

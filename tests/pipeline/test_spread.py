@@ -225,7 +225,10 @@ async def test_what_is_missing_on_an_executor_is_named(calm: Web, tmp_path: Path
         folder = Folder(tmp_path)
         query = understand(BOOKS, calm.catalog)
         plan = laid_out(
-            Job(calm.catalog, query, verdicts_of(query, calm.catalog), module.Settings(), Known(), None, None)
+            Job(
+                calm.catalog, query, verdicts_of(query, calm.catalog), module.Settings(), Known(), None, None
+            ),
+            {},
         )  # type: ignore[arg-type]
         folder.begin(plan)
     finally:

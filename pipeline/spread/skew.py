@@ -1,0 +1,87 @@
+"""Values that stand in so many rows that they need cells of their own: by a profile, or in what is held already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from mediator.catalog.profile import Profile
+from mediator.state.stem import SteM
+from pipeline.cells.hashing import hashed
+from pipeline.cells.hypercube import ROW, Hypercube
+
+SAMPLE = 100_000  # rows of a relation that are looked at
+_FEW = 1_000  # rows below which nothing is said
+_LEAST, _MOST = (
+    0.02,
+    8,
+)  # part of the rows that a heavy value has at least; how many of them have cells of their own
+
+Sample = Callable[[str], pa.RecordBatch | None]  # some rows of a relation, if there are any
+Parts = dict[int, float]  # what part of the rows each value has, by its number
+
+
+def held(stems: Mapping[str, SteM]) -> Sample:
+    """Rows of each relation that this process has."""
+
+    def sample(relation: str) -> pa.RecordBatch | None:
+        stem = stems.get(relation)
+        return None if stem is None else stem.store.rows(range(min(stem.store.n, SAMPLE)))
+
+    return sample
+
+
+def heavy(cube: Hypercube, sizes: Sequence[float], sample: Sample, profile: Profile) -> dict[int, Parts]:
+    """By the dimensions of a cube, the values that would make one cell half as large again as the others."""
+    found = {}
+    for number, dimension in enumerate(cube.dimensions):
+        if dimension.share < 2:
+            continue
+        parts = _weighed(
+            [
+                (sizes[alias], _parts(cube, alias, field, sample, profile))
+                for alias, field in dimension.fields.items()
+                if field != ROW
+            ]
+        )
+        least = max(_LEAST, 0.5 / dimension.share)
+        most = sorted(parts, key=parts.__getitem__, reverse=True)[:_MOST]
+        found[number] = {value: parts[value] for value in most if parts[value] >= least}
+    return found
+
+
+def _weighed(columns: Sequence[tuple[float, Parts]]) -> Parts:
+    """Of all rows together that have the dimension."""
+    total, found = sum(size for size, _ in columns) or 1.0, Parts()
+    for size, parts in columns:
+        for value, part in parts.items():
+            found[value] = found.get(value, 0.0) + part * size / total
+    return found
+
+
+def _parts(cube: Hypercube, alias: int, field: str, sample: Sample, profile: Profile) -> Parts:
+    """Of one alias's rows: by what is held, or else by the profile."""
+    relation = cube.block.aliases[alias].relation
+    rows = sample(relation.name)
+    if rows is not None and rows.num_rows >= _FEW:
+        return counted(cube.values(alias, field, rows))
+    known = profile.relations.get(relation.name)
+    column = known.columns.get(field) if known is not None else None
+    if known is None or column is None or not column.heavy or known.rows < _FEW:
+        return {}
+    texts, rows_of = zip(*column.heavy, strict=True)
+    try:
+        numbers, _ = hashed(pa.array(texts, pa.string()).cast(relation.schema.field(field).type))
+    except pa.ArrowInvalid:  # it was of another type when the profile was made
+        return {}
+    return {int(n): rows / known.rows for n, rows in zip(numbers, rows_of, strict=True)}
+
+
+def counted(values: pa.Array) -> Parts:
+    """Those that stand in more than a few of the rows."""
+    numbers, there = hashed(values)
+    distinct, counts = np.unique(numbers[there], return_counts=True)
+    some = np.flatnonzero(counts >= _LEAST * max(1, len(numbers)))
+    return {int(distinct[n]): float(counts[n]) / len(numbers) for n in some}
