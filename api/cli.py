@@ -174,7 +174,10 @@ def query(
         )
         receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
         with to_ask(catalog or [], pairs("--set", variable), demo) as asked, weighed(prefer):
-            outcome = _run(asked, question, receiver, _progress(wanted=progress and not quiet), store)
+            showing = _progress(wanted=progress and not quiet)
+            if engine is EngineName.spark and progress and not quiet:
+                showing.note("Spark is being started, which takes some seconds")
+            outcome = _run(asked, question, receiver, showing, store)
         _report(outcome, quiet)
         raise typer.Exit(exit_code(outcome))
 
