@@ -71,7 +71,11 @@ def _count_if(writer: Writer, node: exp.CountIf, tail: str) -> Piece:
     """Of nothing but NULLs it is NULL in DuckDB, and 0 in Spark: so it is added up."""
     piece = writer.piece(node.this)
     type_ = type_of(f"count_if({piece.shown})")
-    return Piece(f"CAST(SUM(CAST({as_truth(piece)} AS BIGINT)){tail} AS {spark_name(type_)})", type_)
+    return Piece(f"CAST({_added(as_truth(piece))}{tail} AS {spark_name(type_)})", type_)
+
+
+def _added(condition: str) -> str:
+    return f"SUM(CAST({condition} AS BIGINT))"
 
 
 @aggregate(exp.Sum, "this")

@@ -42,8 +42,12 @@ def _beside(writer: Writer, node: exp.DPipe) -> Piece:
 
 @rule(exp.Concat, "expressions")
 def _concat(writer: Writer, node: exp.Concat) -> Piece:
-    parts = [f"COALESCE({_written(writer.piece(e))}, '')" for e in node.expressions]
+    parts = [_or_nothing(_written(writer.piece(e))) for e in node.expressions]
     return Piece(f"CONCAT({', '.join(parts)})", "VARCHAR")
+
+
+def _or_nothing(value: str) -> str:
+    return f"COALESCE({value}, '')"
 
 
 @rule(exp.ConcatWs, "expressions")

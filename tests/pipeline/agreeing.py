@@ -145,7 +145,7 @@ def _both_fail(both: Both, drawn: Drawn, why: str, effort: Effort) -> None:
 def same(found: Sequence[Row], true: Sequence[Row], drawn: Drawn) -> None:
     if len(found) != len(true):
         raise Disagree(f"{len(found)} rows in Spark, {len(true)} in DuckDB\n{drawn.sql}")
-    rounded = "AVG(" in drawn.sql
+    rounded = drawn.rounded or "AVG(" in drawn.sql
     if not drawn.ordered:
         found, true = sorted(found, key=_key), sorted(true, key=_key)
     for number, (have, want) in enumerate(zip(found, true, strict=True)):

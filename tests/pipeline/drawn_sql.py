@@ -89,6 +89,7 @@ def every(prefix: str) -> pa.Table:
 class Drawn:
     sql: str
     ordered: bool = False
+    rounded: bool = False  # sums of doubles that are no short fractions of two
 
 
 class Drawing:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -24,7 +24,7 @@ from pipeline.sparksql.agreed import agreed
 from pipeline.sparksql.errors import NotAgreed
 from pipeline.sparksql.rules import AGGREGATES, CALLS, RULES
 from pipeline.sparksql.settings import apart
-from tests.pipeline.agreeing import Both, Disagree, Effort, compare, searched
+from tests.pipeline.agreeing import Both, Disagree, Effort, compare, same, searched
 from tests.pipeline.drawn_sql import Drawing, Drawn, every, table
 from tests.pipeline.kit import SHARED
 
@@ -155,6 +155,8 @@ MUTATIONS: dict[str, tuple[Any, str, Any, str]] = {
     "casts of decimals that round": (kinds, "_how", lambda *_: "{}", f"CAST({_COLUMN('d5')} AS INTEGER)"),
     "spaces": (texts, "_SPACES", " ", f"TRIM({_COLUMN('s')})"),
     "letters": (texts, "_spelt", None, f"UPPER({_COLUMN('s')})"),
+    "concat of NULLs": (texts, "_or_nothing", str, f"CONCAT({_COLUMN('s')}, 'x')"),
+    "counts of nothing": (gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)"),
     "sums of integers": (gathering, "summed", _naive_sum, f"SUM({_COLUMN('i64')})"),
 }  # fmt: skip
 
@@ -170,26 +172,34 @@ def _mutated(monkeypatch: pytest.MonkeyPatch, room: Any, name: str, instead: Any
         monkeypatch.setattr(room, name, instead)
 
 
+def _wrong(both: Both, drawn: Drawn) -> bool:
+    """Whether Spark gives something else, or fails where DuckDB does not."""
+    effort = Effort()
+    try:
+        compare(both, drawn, effort)
+    except Disagree:
+        return True
+    return effort.over > 0
+
+
 @SHARED
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_rewriting_is_needed(both: Both, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     room, function, instead, sql = MUTATIONS[name]
     drawn = Drawn(f'SELECT {sql} AS v FROM "block"')
-    compare(both, drawn, Effort())
+    assert not _wrong(both, drawn)
     _mutated(monkeypatch, room, function, instead)
-    with pytest.raises(Disagree):
-        compare(both, drawn, Effort())
+    assert _wrong(both, drawn)
 
 
 @SHARED
 @pytest.mark.timeout(300)
 def test_where_nulls_go_is_said(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Drawn('SELECT "block"."b.n" AS v FROM "block" ORDER BY v', True)
-    compare(both, drawn, Effort())
+    assert not _wrong(both, drawn)
     monkeypatch.setattr(selects, "ordered", lambda spark, _: spark)
-    with pytest.raises(Disagree):
-        compare(both, drawn, Effort())
+    assert _wrong(both, drawn)
 
 
 @SHARED
@@ -297,7 +307,7 @@ QUERIES = {
     "SELECT b.title, o.price FROM books b LEFT JOIN offers o ON o.isbn = b.isbn AND o.price < 10": False,
     "SELECT UPPER(title) AS t, isbn FROM books ORDER BY t DESC, isbn LIMIT 7 OFFSET 2": True,
     "SELECT title, isbn FROM books ORDER BY title, isbn": True,
-    "SELECT MEDIAN(price) AS m, MAX(isbn) AS i FROM offers": False,
+    "SELECT MEDIAN(year) AS m, MAX(isbn) AS i FROM books": False,
 }
 
 
@@ -305,8 +315,10 @@ QUERIES = {
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sql", QUERIES)
 async def test_a_query_gives_what_it_gives_locally(
-    spark: SparkSession, calm: Web, sql: str, tmp_path: Path
+    spark: SparkSession, calm: Web, sql: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
+
     async def answered(**settings: Any) -> list[tuple[object, ...]]:
         rows: list[tuple[object, ...]] = []
         async with Mediator(calm.catalog) as mediator, mediator.answering(sql, **settings) as answers:
@@ -316,9 +328,6 @@ async def test_a_query_gives_what_it_gives_locally(
         return rows
 
     there, here = await answered(engine="spark", checkpoint=str(tmp_path / "spread")), await answered()
-    key: Callable[[object], str] = repr
-    if not QUERIES[sql]:
-        there, here = sorted(there, key=key), sorted(here, key=key)
-    assert len(there) == len(here) > 0
-    for one, two in zip(there, here, strict=True):
-        assert one == pytest.approx(two, rel=1e-12)
+    assert here
+    assert ("in one process" in caplog.text) == ("MEDIAN" in sql)
+    same(there, here, Drawn(sql, QUERIES[sql], rounded=True))
