@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from bench import priming
 from fixtures import Web
 from mediator.answering import Mediator, verdicts_of
 from mediator.assembly import Settings, policy_of
@@ -199,3 +200,27 @@ def test_the_command(
     assert called("profile", *at(calm)).exit_code == 2
     nowhere = called("profile", "--store", str(stored / "nowhere"), *at(calm))
     assert (nowhere.exit_code, "is no store" in nowhere.stderr) == (2, True)
+
+
+def test_a_run_that_began_with_it_is_replayed_as_it_was(
+    made: Profile, calm: Web, stored: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "primed.trace"
+    harvested(calm, tmp_path / "store", "prizes")
+    (tmp_path / "store" / kept.FILE).write_bytes((stored / kept.FILE).read_bytes())
+    sql = "SELECT b.title FROM books b JOIN offers o ON o.isbn = b.isbn JOIN prizes p ON p.isbn = b.isbn"
+    arguments = ["--store", str(tmp_path / "store"), "--trace", str(file), "--format", "csv", *at(calm)]
+    assert called("query", sql, *arguments).exit_code == 0
+    header = json.loads(file.read_text().splitlines()[0])
+    (block,) = (b for b in header["blocks"].values() if len(b["aliases"]) == 3)
+    assert len(block["prior"]) == 3
+    replayed = called("trace", "replay", str(file))
+    assert replayed.exit_code == 0, replayed.output
+
+
+def test_a_primed_run_asks_for_less(spark: SparkSession) -> None:
+    figure, detail = priming.measured(spark, rounds=1)
+    assert figure < 1.05
+    least = detail["least requests"]
+    assert least <= detail["primed, fewest_calls"]["requests"] <= detail["cold, fewest_calls"]["requests"]
+    assert detail["primed, all_rows"]["requests"] >= least
