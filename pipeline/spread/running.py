@@ -19,7 +19,7 @@ from mediator.live import Live
 from mediator.output.records import Record, Records, Rows
 from mediator.output.report import Paused, Report
 from mediator.steering import CannotSteer, Steering
-from pipeline.spread.above import batches_of
+from pipeline.spread.above import batches_of, remarks
 from pipeline.spread.driving import Driving, Gone
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
@@ -64,6 +64,7 @@ class SpreadAnswers:
         self._since: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tail: Tail | None = None
+        self._remarks: tuple[str, ...] = ()
         self._found: deque[pa.RecordBatch] = deque()
         self._cells: dict[int, Status] = {}
         self._taken = 0  # of what was given
@@ -80,7 +81,12 @@ class SpreadAnswers:
     def report(self) -> Report:
         if self._plan is None:
             return Report()
-        return self._report or report(self._plan, self._folder, self._cells.values(), self._stopping)
+        return self._report or self._reported(self._stopping)
+
+    def _reported(self, stopped: str) -> Report:
+        assert self._plan is not None
+        found = report(self._plan, self._folder, self._cells.values(), stopped)
+        return replace(found, enough=self._enough, remarks=self._remarks)
 
     async def __aenter__(self) -> Self:
         if self._driving is not None:
@@ -90,6 +96,7 @@ class SpreadAnswers:
             async with self._job.stock() as stock:
                 self._plan = await asyncio.to_thread(self._lay, stock)
             self._tail = Tail(self._plan, self._before)
+            self._remarks = await asyncio.to_thread(remarks, self._plan)
             await self._start()
         except BaseException:
             self._clear()
@@ -238,9 +245,5 @@ class SpreadAnswers:
             self._folder.stop = ENOUGH
 
     def _close(self, stopped: str) -> None:
-        assert self._plan is not None
-        why = "" if stopped == ENOUGH else stopped
-        self._report = replace(
-            report(self._plan, self._folder, self._cells.values(), why), enough=self._enough
-        )
+        self._report = self._reported("" if stopped == ENOUGH else stopped)
         self._loop.call_soon_threadsafe(self._over.set)
