@@ -13,8 +13,9 @@ verified: as many rows as DuckDB finds, and the same sum over their hashes. Sess
     vs_local_small, vs_local_large    our time ÷ that of the local engine, over rows that lie in its memory
     cores_1_to_2                      the time on one core with one slot ÷ that on two with two               >= 1.7
     lookups_vs_distinct               lookups that a site was sent ÷ different bindings, several cells asking    1.0
-    skew_balance                      rows of the fullest cell ÷ the mean, on skewed data
+    skew_balance                      rows that the fullest slot is told ÷ the mean, on skewed data
     epoch_overhead_s                  a micro-batch that brings next to nothing
+    primed_vs_cold                    requests of a query that has a profile ÷ those of one that knows nothing     < 1
 
 Plain Spark SQL has the settings, of some that are tried beforehand, with which it is fastest; adaptive execution is
 one. Spark's own streams keep their state in the HDFS-backed store, which is in memory and the faster one for them, and
@@ -45,7 +46,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--only",
         default="",
         metavar="PART,...",
-        help="parts: sql, streams, local, cores, lookups, skew, epochs",
+        help="parts: sql, streams, local, cores, lookups, skew, epochs, primed",
     )
 
 

@@ -9,6 +9,7 @@ from statistics import median
 
 import pyarrow.parquet as pq
 
+from bench import priming
 from bench.cell import Cell
 from bench.cell import run as run_locally
 from bench.contestants import Entry
@@ -107,6 +108,13 @@ def epochs(stage: Stage, result: Result) -> None:
     result.detail["epochs"] = {"epochs": len(ran.epochs), "worst_s": round(max(took), 3), "rows": there.rows}
 
 
+def primed(stage: Stage, result: Result) -> None:
+    """A query by a process that has a profile, beside one that knows nothing."""
+    figure, detail = priming.measured(stage.session, 2 if stage.scale.rounds > 1 else 1)
+    result.figures["primed_vs_cold"] = figure
+    result.detail["primed"] = detail
+
+
 PARTS: Mapping[str, Callable[[Stage, Result], None]] = {
     "epochs": epochs,
     "lookups": lookups.lookups,
@@ -115,6 +123,7 @@ PARTS: Mapping[str, Callable[[Stage, Result], None]] = {
     "streams": streams,
     "local": local_engine,
     "cores": cores.cores,
+    "primed": primed,
 }
 
 

@@ -156,7 +156,9 @@ MUTATIONS: dict[str, tuple[Any, str, Any, str]] = {
     "spaces": (texts, "_SPACES", " ", f"TRIM({_COLUMN('s')})"),
     "letters": (texts, "_spelt", None, f"UPPER({_COLUMN('s')})"),
     "concat of NULLs": (texts, "_or_nothing", str, f"CONCAT({_COLUMN('s')}, 'x')"),
-    "counts of nothing": (gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)"),
+    "counts of nothing": (
+        gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)"
+    ),
     "sums of integers": (gathering, "summed", _naive_sum, f"SUM({_COLUMN('i64')})"),
 }  # fmt: skip
 
