@@ -110,7 +110,14 @@ class Drive:
         # Workers of one process serve whatever comes: a host that is to meet its cells again has workers of its own.
         hosts = min(plan.slots, len(plan.cells)) if local else 1
         partitions = 1 if local else plan.slots
-        hosted = [self._hosted(host, hosts, partitions) for host in range(hosts)]
+        # One source for all hosts: Spark begins a process for each that there is, and asks each for what is new.
+        pieces = (
+            self._session.readStream.format(stream.FORMAT)
+            .option("log", str(self._folder.path / "log"))
+            .options(tasks=str(max(1, plan.slots // hosts)), **self._pace.options())
+            .load()
+        )
+        hosted = [self._hosted(pieces, host, hosts, partitions) for host in range(hosts)]
         together = hosted[0]
         for one in hosted[1:]:
             together = together.unionAll(one)
@@ -125,16 +132,9 @@ class Drive:
         finally:
             self._session.conf.set(_PARTITIONS, str(before))
 
-    def _hosted(self, host: int, hosts: int, partitions: int) -> DataFrame:
+    def _hosted(self, pieces: DataFrame, host: int, hosts: int, partitions: int) -> DataFrame:
         plan, path = self._plan, self._folder.path
         wanted = frozenset(range(host, len(plan.cells), hosts))
-        tasks = max(1, plan.slots // hosts)
-        pieces = (
-            self._session.readStream.format(stream.FORMAT)
-            .option("log", str(path / "log"))
-            .options(tasks=str(tasks), **self._pace.options())
-            .load()
-        )
         cut = self._in_role("cut", lambda: pieces.mapInArrow(
             cutting.cutting(path, plan.id, wanted, partitions), cutting.COLUMNS
         ))  # fmt: skip

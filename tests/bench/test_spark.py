@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
@@ -73,7 +74,7 @@ def test_what_is_skewed_is_skewed_and_what_is_correlated_changes_in_the_middle(t
     assert counts["skewed"][0] > 20 * counts["uniform"][0]
     lines = duckdb.sql(
         "SELECT l.order_no * 2 >= (SELECT count(*) FROM orders) AS late, "
-        "avg(p.order_no IS NOT NULL) AS parcels, avg(b.book IS NOT NULL) AS books "
+        "avg((p.order_no IS NOT NULL)::INT) AS parcels, avg((b.book IS NOT NULL)::INT) AS books "
         "FROM lines l LEFT JOIN parcels p USING (order_no) LEFT JOIN books b USING (book) GROUP BY ALL ORDER BY ALL",
         connection=_views(lay("correlated", 50_000, tmp_path / "laid").files),
     ).fetchall()
@@ -83,9 +84,9 @@ def test_what_is_skewed_is_skewed_and_what_is_correlated_changes_in_the_middle(t
     assert books == late_parcels == 1
 
 
-def _views(files: object) -> duckdb.DuckDBPyConnection:
+def _views(files: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    for name, file in files.items():  # type: ignore[attr-defined]
+    for name, file in files.items():
         connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{file}')")
     return connection
 
@@ -93,10 +94,8 @@ def _views(files: object) -> duckdb.DuckDBPyConnection:
 def test_wrong_answers_are_no_figure(tmp_path: Path) -> None:
     laid = lay("uniform", 2_000, tmp_path / "laid")
     true = checking.truth(laid)
-    with duckdb.connect() as connection:
-        for name, file in laid.files.items():
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM read_parquet('{file}')")
-        answers = connection.execute(laid.sql).to_arrow_table()
+    with _views(laid.files) as connection:
+        answers = connection.sql(laid.sql).to_arrow_table()
     whole, other = tmp_path / "whole.parquet", tmp_path / "other.parquet"
     pq.write_table(answers, whole)
     checking.check("somebody", checking.found([whole]), true)
