@@ -156,7 +156,9 @@ MUTATIONS: dict[str, tuple[Any, str, Any, str]] = {
     "spaces": (texts, "_SPACES", " ", f"TRIM({_COLUMN('s')})"),
     "letters": (texts, "_spelt", None, f"UPPER({_COLUMN('s')})"),
     "concat of NULLs": (texts, "_or_nothing", str, f"CONCAT({_COLUMN('s')}, 'x')"),
-    "counts of nothing": (gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)"),
+    "counts of nothing": (
+        gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)",
+    ),
     "sums of integers": (gathering, "summed", _naive_sum, f"SUM({_COLUMN('i64')})"),
 }  # fmt: skip
 
@@ -281,6 +283,15 @@ def test_what_is_on_no_list_is_refused(item: str) -> None:
         ('SELECT x."g" AS g FROM "block", LATERAL (SELECT "block"."b.g" AS g) AS x', "LATERAL"),
         ('SELECT u.v AS v FROM "block", UNNEST([1, 2]) AS u(v)', "unnest"),
         ('WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t', "recursive"),
+        (
+            'WITH x AS (SELECT "b.n" AS n FROM "block" LIMIT 3) SELECT a.n AS n FROM x AS a CROSS JOIN x AS c',
+            "read twice",
+        ),
+        (
+            'WITH x AS (SELECT "b.n" AS n FROM "block" LIMIT 3), y AS (SELECT n AS n FROM x) '
+            "SELECT a.n AS n FROM y AS a CROSS JOIN y AS c",
+            "read twice",
+        ),
         ('SELECT "b.n" AS "b.g" FROM "block" ORDER BY "b.g"', "not of one table"),
         ('SELECT NULL AS g FROM "block"', "a column of no type"),
         ('SELECT g AS g FROM (VALUES (1)) AS t(g)', "VALUES"),
