@@ -53,6 +53,7 @@ def test_spark_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     wrong = [w for seed in range(SEEDS) for w in searched(session, seed, tmp_path, effort)]
     assert not wrong, "\n\n".join(wrong)
     assert effort.agreed > effort.statements * 0.8
+    assert effort.over + effort.spared <= max(1, effort.statements * 0.02)
     assert effort.rows
 
 
@@ -107,7 +108,7 @@ CASES = {
 def test_it_was_found(both: Both, name: str) -> None:
     effort = Effort()
     compare(both, Drawn(f'SELECT {CASES[name]} AS v FROM "block"'), effort)
-    assert effort.agreed + effort.failed == 1
+    assert (effort.agreed, effort.failed) == ((0, 1) if "overflow" in name else (1, 0))
 
 
 # What is too much for DuckDB is too much for Spark.
@@ -288,8 +289,8 @@ def test_what_is_on_no_list_is_refused(item: str) -> None:
             "read twice",
         ),
         (
-            'WITH x AS (SELECT "b.n" AS n FROM "block" LIMIT 3), y AS (SELECT n AS n FROM x) '
-            "SELECT a.n AS n FROM y AS a CROSS JOIN y AS c",
+            'WITH x AS (SELECT "b.n" AS n FROM "block" LIMIT 3), y AS (SELECT x.n AS m FROM x) '
+            "SELECT a.m AS n FROM y AS a CROSS JOIN y AS c",
             "read twice",
         ),
         ('SELECT "b.n" AS "b.g" FROM "block" ORDER BY "b.g"', "not of one table"),
