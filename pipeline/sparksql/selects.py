@@ -31,6 +31,7 @@ class Selects:
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._tables = dict(tables)
+        self._once: dict[Table, bool] = {}  # WITH entries that may be read once, and whether they have been
         self._numbers = count()
 
     def fresh(self) -> str:
@@ -56,6 +57,11 @@ class Selects:
         found = self._tables.get(name.lower())
         if found is None:
             raise NotAgreed(f"the table {name}")
+        if self._once.get(found):
+            # It is written out wherever it is read, and done anew: which rows LIMIT leaves may differ then.
+            raise NotAgreed("a WITH entry that is read twice, and may be something else the second time")
+        if found in self._once:
+            self._once[found] = True
         return found
 
     def _with(self, node: exp.Expr) -> None:
@@ -65,8 +71,11 @@ class Selects:
         check(clause, frozenset({"expressions"}))
         for cte in clause.expressions:
             check(cte, frozenset({"this", "alias", "materialized"}))
+            read = sum(self._once.values())
             found = self.query(cte.this).renamed([c.name for c in cte.args["alias"].columns])
-            self._tables[cte.alias.lower()] = Table(f"({found.spark})", found.columns)
+            made = self._tables[cte.alias.lower()] = Table(f"({found.spark})", found.columns)
+            if sum(self._once.values()) > read or cte.this.find(exp.Limit, exp.Offset, exp.Window):
+                self._once[made] = False
 
     def _set(self, node: exp.SetOperation, outer: Scope | None) -> Table:
         check(node, _SET)

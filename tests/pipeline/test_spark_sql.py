@@ -53,6 +53,7 @@ def test_spark_agrees_with_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     wrong = [w for seed in range(SEEDS) for w in searched(session, seed, tmp_path, effort)]
     assert not wrong, "\n\n".join(wrong)
     assert effort.agreed > effort.statements * 0.8
+    assert effort.over + effort.spared <= max(1, effort.statements * 0.02)
     assert effort.rows
 
 
@@ -107,7 +108,7 @@ CASES = {
 def test_it_was_found(both: Both, name: str) -> None:
     effort = Effort()
     compare(both, Drawn(f'SELECT {CASES[name]} AS v FROM "block"'), effort)
-    assert effort.agreed + effort.failed == 1
+    assert (effort.agreed, effort.failed) == ((0, 1) if "overflow" in name else (1, 0))
 
 
 # What is too much for DuckDB is too much for Spark.
@@ -157,7 +158,7 @@ MUTATIONS: dict[str, tuple[Any, str, Any, str]] = {
     "letters": (texts, "_spelt", None, f"UPPER({_COLUMN('s')})"),
     "concat of NULLs": (texts, "_or_nothing", str, f"CONCAT({_COLUMN('s')}, 'x')"),
     "counts of nothing": (
-        gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)"
+        gathering, "_added", "COUNT_IF({})".format, f"COUNT_IF({_COLUMN('b')}) FILTER (WHERE {_COLUMN('b')} IS NULL)",
     ),
     "sums of integers": (gathering, "summed", _naive_sum, f"SUM({_COLUMN('i64')})"),
 }  # fmt: skip
@@ -283,6 +284,15 @@ def test_what_is_on_no_list_is_refused(item: str) -> None:
         ('SELECT x."g" AS g FROM "block", LATERAL (SELECT "block"."b.g" AS g) AS x', "LATERAL"),
         ('SELECT u.v AS v FROM "block", UNNEST([1, 2]) AS u(v)', "unnest"),
         ('WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t', "recursive"),
+        (
+            'WITH x AS (SELECT "b.n" AS n FROM "block" LIMIT 3) SELECT a.n AS n FROM x AS a CROSS JOIN x AS c',
+            "read twice",
+        ),
+        (
+            'WITH x AS (SELECT "b.n" AS n FROM "block" LIMIT 3), y AS (SELECT x.n AS m FROM x) '
+            "SELECT a.m AS n FROM y AS a CROSS JOIN y AS c",
+            "read twice",
+        ),
         ('SELECT "b.n" AS "b.g" FROM "block" ORDER BY "b.g"', "not of one table"),
         ('SELECT NULL AS g FROM "block"', "a column of no type"),
         ('SELECT g AS g FROM (VALUES (1)) AS t(g)', "VALUES"),
