@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures import Behaviour, Fault, Fixed, Web
+from mediator.catalog.model import Catalog, Mirror
 from mediator.errors import QueryError
 from pipeline.errors import HarvestError
 from pipeline.harvest import parts
+from pipeline.harvest.local import harvest
 from pipeline.harvest.wanted import PARTS, SHELF
-from tests.harvest.kit import answered, bag, harvested, isbns, truth, written
+from tests.harvest.kit import answered, bag, catalog_of, harvested, isbns, truth, written
 
 
 def test_a_whole_site_is_walked_once_and_queries_ask_it_nothing(trade: Web, tmp_path: Path) -> None:
@@ -305,3 +308,24 @@ def test_pages_that_lie_there_are_fresh_for_as_long_as_is_wanted(trade: Web, tmp
     time.sleep(0.2)
     assert harvested(trade, tmp_path, "books", max_age=0.1).report.complete
     assert trade.requests == 6
+
+
+def test_pages_of_one_mirror_are_not_continued_at_another(trade: Web, tmp_path: Path) -> None:
+    """Both fail in the middle. The next harvest begins where there are pages, and goes on there."""
+    catalog = catalog_of(trade)
+    (scan,) = catalog.relations["books"].methods
+    (mirror,) = scan.mirrors
+    twice = replace(scan, mirrors=(mirror, Mirror("second", mirror.base)))
+    books = replace(catalog.relations["books"], methods=(twice,))
+    second = replace(catalog.sources[mirror.source], name="second")
+    catalog = Catalog({"books": books}, {**catalog.sources, "second": second})
+    trade.behave("books", Behaviour(faults=(Fault("error", requests=tuple(range(3, 40)), status=403),)))
+    assert not harvest(catalog, "books", tmp_path).report.complete
+    there = [len(list(folder.glob("*.page"))) for folder in (tmp_path / SHELF).glob("*/*")]
+    assert sum(there) == 2
+    trade.behave("books", Behaviour())
+    trade.reset()
+    done = harvest(catalog, "books", tmp_path)
+    assert done.report.complete
+    assert trade.requests <= 5
+    assert written(tmp_path, "books") == truth(trade, "books")
