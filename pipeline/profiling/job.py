@@ -66,8 +66,12 @@ def profile(
     if files:
         lines = spark.read.schema(_TRACED).json(files)
         lines.selectExpr("*", "_metadata.file_path AS file").createOrReplaceTempView(TRACES)
-    with _counted(spark, found):
-        rows = spark.sql(statement(found, bool(measured), bool(files))).collect()
+    try:
+        with _counted(spark, found):
+            rows = spark.sql(statement(found, bool(measured), bool(files))).collect()
+    finally:
+        for view in (CELLS, MEASURED, TRACES, *map(view_of, range(len(found)))):
+            spark.catalog.dropTempView(view)
     said = _together(found, ((row["what"], json.loads(row["said"])) for row in rows))
     try:
         kept.save(store, said)

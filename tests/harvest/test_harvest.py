@@ -15,7 +15,7 @@ import pytest
 
 from fixtures import Behaviour, Fault, Fixed, Web
 from mediator.catalog.model import Catalog, Mirror
-from mediator.errors import QueryError
+from mediator.errors import QueryError, StoreError
 from pipeline.errors import HarvestError
 from pipeline.harvest import parts
 from pipeline.harvest.local import harvest
@@ -298,6 +298,14 @@ def test_a_folder_without_permission_is_told(trade: Web, tmp_path: Path) -> None
     closed.mkdir(mode=0o500)
     with pytest.raises(Exception, match="Permission denied"):
         harvested(trade, closed / "store", "books")
+
+
+def test_a_place_where_nobody_can_write_is_told(trade: Web, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot be used as a store"):
+        harvested(trade, Path("/proc/nowhere"), "books")
+    with pytest.raises(HarvestError, match="a harvest cannot be written there"):
+        harvested(trade, tmp_path / "store", "books", output=Path("/proc/nowhere"))
+    assert trade.requests == 0
 
 
 def test_pages_that_lie_there_are_fresh_for_as_long_as_is_wanted(trade: Web, tmp_path: Path) -> None:
