@@ -14,10 +14,13 @@ from sources.plugins import all_of, installed, named
 
 VARIABLE = "MEDIATOR_CATALOG"
 _ALL, _PLUGIN = "plugins", "plugin"
+_NONE: Mapping[str, str] = {}
 
 
 def chosen_catalog(
-    chosen: Sequence[str | Path], variables: Mapping[str, str], warn: Callable[[str], None] = lambda _: None
+    chosen: Sequence[str | Path] = (),
+    variables: Mapping[str, str] = _NONE,
+    warn: Callable[[str], None] = lambda _: None,
 ) -> Catalog | None:
     """What these files and plugins declare, or those that the environment names. None where nobody names any.
 

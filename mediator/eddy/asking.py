@@ -24,7 +24,18 @@ from mediator.eddy.run import Run
 from mediator.eddy.urging import Urging
 from mediator.errors import Cause
 from mediator.flow.batch import Batch, Rows, taken
-from mediator.flow.events import SEED, Arrived, Ask, Binding, Cancel, Command, Event, Exhausted, Failed
+from mediator.flow.events import (
+    SEED,
+    Arrived,
+    Ask,
+    Binding,
+    Cancel,
+    Command,
+    Event,
+    Exhausted,
+    Failed,
+    Landing,
+)
 from mediator.state.coverage import BindSet, Entry, Known
 from mediator.state.keys import Part, keys_of
 from mediator.state.view import View
@@ -117,19 +128,9 @@ class Asking:
             else:
                 self.look_up(batch.take(failed), chosen)
 
-    def join(self, relation: str, method: str, bind_set: BindSet, binding: Binding) -> int | None:
-        """Somebody else has asked for this, and what comes of it is for this query too. The number of the ask by which
-        it will come; None where nothing more is needed."""
-        names = [a.relation.name for a in self._run.block.aliases]
-        for alias, ways in enumerate(self.providers):
-            for provider in ways:
-                if (names[alias], provider.method.name, provider.bind_set) == (relation, method, bind_set):
-                    before = len(self.commands)
-                    self._request(relation, provider, [binding])
-                    asked = self.commands[before:]
-                    del self.commands[before:]
-                    return asked[0].number if asked and isinstance(asked[0], Ask) else None
-        return None
+    def take(self, relation: str, landing: Landing) -> None:
+        """Rows that somebody else's lookup brought, and that no lookup of this query waits for: they are here, too."""
+        self.delivered.append((relation, self._run.views[relation].stem.build(landing, self._clock())))
 
     def serve(self, batch: Batch, provider: Provider) -> bool:
         """Deliver what the SteM holds of the matches of these rows, and ask for nothing; whether there was anything."""

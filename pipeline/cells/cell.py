@@ -97,21 +97,17 @@ class Cell:
                 landing = self._landings[number] = Landing(rows)
                 for lookup in lookups:
                     self._came.setdefault(lookup, []).append(landing)
-                    self._join(lookup)
                 waiting = {self._open[lookup] for lookup in lookups if lookup in self._open}
                 for ask in sorted(waiting):
                     self.eddy.admit(Arrived(ask, landing))
+                # What others asked for is taken as well: a cell that took another route has asked for it itself, and
+                # all that has come is to meet in both.
+                if not waiting and not self.eddy.finished:
+                    self.eddy.asking.take(lookups[0].relation, landing)
             case Over() | Broken():
                 self._ended[envelope.lookup] = envelope
                 if envelope.lookup in self._open:
                     self._end(self._open.pop(envelope.lookup), envelope)
-
-    def _join(self, lookup: Lookup) -> None:
-        """It was another cell that asked for it, or this one before it was made anew."""
-        if lookup not in self._open and lookup not in self._ended:
-            ask = self.eddy.asking.join(*lookup)
-            if ask is not None:
-                self._open[lookup] = ask
 
     def _end(self, ask: int, envelope: Over | Broken) -> None:
         lookup = envelope.lookup
