@@ -68,6 +68,8 @@ class Asking:
                     portion.write(portion.due())
             if not self.sources.busy:
                 time.sleep(_LOOK)
+        for portion in portions:
+            portion.close()
 
 
 class _Later:
