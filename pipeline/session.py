@@ -58,6 +58,10 @@ def settings(cores: int, folder: Path) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # Else a stream that was killed before its first micro-batch cannot be started again: half a file is in the way.
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
+        # Spark's own choice begins processes for each file of a checkpoint where Hadoop's native library is not there:
+        # some forty in each micro-batch.
+        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager",
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
         "RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
