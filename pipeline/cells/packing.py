@@ -16,6 +16,9 @@ from pipeline.cells.envelopes import Broken, Came, Envelope, Lookup, Over
 
 _ABOUT = b"about"
 _NEVER = float("inf")
+# Many bytes are carried and kept for longer than it takes to make fewer of them.
+_MUCH = 1 << 14
+_LARGE = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1), use_threads=False)
 
 Said = dict[str, Any]
 
@@ -34,7 +37,8 @@ def packed(envelope: Envelope, relations: Mapping[str, Relation]) -> bytes:
             about = {"is": "broken", "lookups": _written([lookup], relations), "cause": _told(cause)}
     schema = rows.schema.with_metadata({_ABOUT: json.dumps(about)})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
+    options = _LARGE if rows.nbytes >= _MUCH else None
+    with pa.ipc.new_stream(sink, schema, options=options) as writer:
         if rows.num_rows:
             writer.write_batch(rows.replace_schema_metadata(schema.metadata))
     found: bytes = sink.getvalue().to_pybytes()

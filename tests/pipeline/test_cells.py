@@ -317,3 +317,12 @@ def test_envelopes_are_the_same_on_the_other_side() -> None:
         Broken(other, Cause("refused", 'it says "no"')),
     ):
         assert unpacked(packed(envelope, relations), relations) == envelope
+
+
+def test_large_envelopes_take_fewer_bytes_and_are_the_same_on_the_other_side() -> None:
+    relations = {"r": CHAIN.aliases[0].relation}
+    values = [Random(1).randrange(1000) if n % 7 else None for n in range(20_000)]
+    came = Came((Lookup("r", "scan", (), ()),), 3, pa.record_batch({"a": pa.array(values, INT)}))
+    content = packed(came, relations)
+    assert len(content) < came.rows.nbytes / 2
+    assert unpacked(content, relations) == came
