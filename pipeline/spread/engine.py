@@ -97,7 +97,7 @@ def laid_out(job: Job, stems: Mapping[str, SteM], session: SparkSession | None =
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
     if session is not None:
         slots = job.settings.slots or slots_in(session)
-    sizes = {stage.name: _sizes(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)}
+    sizes = {stage.name: sizes_of(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)}
     return planned(
         job.catalog,
         job.query,
@@ -122,7 +122,7 @@ def slots_in(session: SparkSession) -> int:
     return cores - _ASKERS
 
 
-def _sizes(stage: BlockStage, job: Job) -> Callable[[Alias], float]:
+def sizes_of(stage: BlockStage, job: Job) -> Callable[[Alias], float]:
     """Rows that each alias may have, by all that is known now."""
     counts = Counting(stage.block, job.verdicts[stage.name], job.known).count()
     rows = {c.provider.alias: math.sqrt(max(1.0, c.rows.low) * max(1.0, c.rows.high)) for c in counts}

