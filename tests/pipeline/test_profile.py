@@ -129,7 +129,15 @@ def test_cells_are_cut_by_it(made: Profile, calm: Web) -> None:
     catalog = catalog_of(calm)
     query = understand(sql, catalog)
     stage = next(s for s in query.stages if isinstance(s, BlockStage))
-    job = Job(catalog, query, verdicts_of(query, catalog), Settings(), Known(profile=made), None, None)  # type: ignore[arg-type]
+    job = Job(
+        catalog,
+        query,
+        verdicts_of(query, catalog),
+        Settings(),
+        Known(made.measured.of, profile=made),
+        None,
+        None,
+    )  # type: ignore[arg-type]
     size = sizes_of(stage, job)
     sizes = {alias.name: size(alias) for alias in stage.block.aliases}
     assert sizes["b"] == pytest.approx(60, rel=0.1)
