@@ -67,8 +67,6 @@ def truth(web: Web, sql: str) -> list[Row]:
         "UNION ALL SELECT name FROM authors a JOIN books b ON b.author_id = a.id",
         "WITH t AS (SELECT author_id, max(year) AS y FROM books GROUP BY 1 ORDER BY 1 LIMIT 5) "
         "SELECT a.name, t.y FROM t JOIN authors a ON a.id = t.author_id",
-        "SELECT DISTINCT b.publisher FROM books b",
-        "SELECT x.isbn, y.isbn FROM books x JOIN books y ON x.author_id = y.author_id AND x.isbn < y.isbn",
         "SELECT b.title, p.prize FROM books b LEFT JOIN prizes p ON p.isbn = b.isbn",
         "SELECT 1 AS one",
         "SELECT b.title FROM books b WHERE 1 = 2",
@@ -250,13 +248,12 @@ async def test_what_is_missing_on_an_executor_is_named(calm: Web, tmp_path: Path
         "SELECT DISTINCT o.shop FROM books b JOIN offers o ON o.isbn = b.isbn",
     ],
 )
-@pytest.mark.parametrize("memory", [3_000, 9_000])
-async def test_one_that_outgrows_this_process_moves(trade: Web, sql: str, memory: int) -> None:
+async def test_one_that_outgrows_this_process_moves(trade: Web, sql: str) -> None:
     trade.behave("books", Behaviour(latency=Fixed(0.3)))
     rows: list[Row] = []
     async with (
         Mediator(trade.catalog) as mediator,
-        mediator.answering(sql, engine="auto", memory=memory) as answers,
+        mediator.answering(sql, engine="auto", memory=6_000) as answers,
     ):
         await taken(answers, rows)
     assert isinstance(answers, AutoAnswers)
