@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 from mediator.errors import MediatorError
-from pipeline.session import local_session
+from pipeline.session import BRIEF, local_session
 from pipeline.spread.drive import Drive
 from pipeline.spread.folder import Folder
 
@@ -24,7 +24,7 @@ def main() -> int:
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     try:
         plan = folder.plan()
-        with local_session(plan.slots + plan.askers) as session:
+        with local_session(plan.slots + plan.askers, flags=BRIEF) as session:
             Drive(session, folder, plan).run()
     except MediatorError as error:
         print(error, file=sys.stderr)  # noqa: T201 - read by whoever started it
@@ -41,4 +41,6 @@ def _leave_with_parent() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stderr.flush()
+    os._exit(code)  # a thread waits for stdin, which Python would trip over

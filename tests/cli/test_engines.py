@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fixtures import Behaviour, Fault, Web
+from pipeline.spread.given import given
 from tests.cli.kit import SPARKS, at, bag, called, finished, started, truth
 from tests.pipeline.killing import below
 
@@ -34,7 +35,7 @@ def test_ctrl_c_ends_it_with_what_was_found(trade: Web, tmp_path: Path) -> None:
     folder = tmp_path / "kept"
     process = started("query", sql, "--engine", "spark", "--checkpoint", str(folder), *at(trade))
     begun = below(process.pid)
-    while not list(folder.glob("given/*.json")) or not list(folder.glob("answers/*/*.parquet")):
+    while sum(file.rows for one in given(folder / "given") for file in one.files) < 60:
         assert process.poll() is None
         begun = below(process.pid) or begun
         time.sleep(0.05)

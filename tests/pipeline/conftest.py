@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fixtures import Web, book_trade
-from pipeline.session import local_session
+from pipeline.session import BRIEF, local_session
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Two tasks at once, on any machine."""
-    with local_session(cores=2) as session:
+    with local_session(cores=2, flags=BRIEF) as session:
         yield session
 
 
