@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import signal
 import time
 from pathlib import Path
@@ -13,7 +12,8 @@ import pytest
 from fixtures import Behaviour, Fault, Web
 from pipeline.spread.given import given
 from tests.cli.kit import SPARKS, at, bag, called, finished, started, truth
-from tests.pipeline.killing import below
+from tests.cli.test_interruptions import eventually
+from tests.pipeline.killing import alive, below
 
 SQL = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id"
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(400)]
@@ -45,7 +45,7 @@ def test_ctrl_c_ends_it_with_what_was_found(trade: Web, tmp_path: Path) -> None:
     assert "partial: interrupted" in said
     assert len(out.splitlines()) == 1 + 60
     assert begun
-    assert not [pid for pid in begun if os.path.exists(f"/proc/{pid}")]
+    eventually(lambda: not any(map(alive, begun)))
 
 
 def test_what_goes_with_one_engine_only() -> None:

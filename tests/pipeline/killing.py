@@ -26,6 +26,14 @@ def parents() -> dict[int, int]:
     return found
 
 
+def alive(pid: int) -> bool:
+    """And not only waiting for somebody to take note of its end."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def below(root: int) -> list[int]:
     """All that a process has begun, and what they have begun."""
     of, found = parents(), [root]
