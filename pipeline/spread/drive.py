@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +37,13 @@ _LOOK = 0.02  # seconds between two looks at how it goes
 _LAST_WORDS = 10.0  # seconds for a micro-batch to end when the query is to stop
 _ROLE = "MEDIATOR_ROLE"  # workers are shared only by those that have one
 _PARTITIONS = "spark.sql.shuffle.partitions"
+# Whatever the session is set to: state as this needs it, and no micro-batch without rows.
+_STREAM = {
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
+    "RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+}
 _MINE = "drive"
 
 
@@ -121,16 +129,28 @@ class Drive:
         together = hosted[0]
         for one in hosted[1:]:
             together = together.unionAll(one)
-        before = self._session.conf.get(_PARTITIONS)
-        self._session.conf.set(_PARTITIONS, str(partitions))
-        try:
+        with self._set({_PARTITIONS: str(partitions), **_STREAM}):
             return (
                 together.writeStream.option("checkpointLocation", str(self._folder.checkpoint))
                 .foreachBatch(self._batch)
                 .start()
             )
+
+    @contextmanager
+    def _set(self, settings: Mapping[str, str]) -> Iterator[None]:
+        """The session's own, which a stream takes along when it starts."""
+        conf = self._session.conf
+        before = {name: conf.get(name, None) for name in settings}
+        try:
+            for name, value in settings.items():
+                conf.set(name, value)
+            yield
         finally:
-            self._session.conf.set(_PARTITIONS, str(before))
+            for name, old in before.items():
+                if old is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, old)
 
     def _hosted(self, pieces: DataFrame, host: int, hosts: int, partitions: int) -> DataFrame:
         plan, path = self._plan, self._folder.path

@@ -28,7 +28,7 @@ from tests.pipeline.agreeing import Both, Disagree, Effort, compare, same, searc
 from tests.pipeline.drawn_sql import Drawing, Drawn, every, table
 from tests.pipeline.kit import SHARED
 
-SEEDS = int(os.environ.get("MEDIATOR_SPARK_SQL_SEEDS", "2"))
+SEEDS = int(os.environ.get("MEDIATOR_SPARK_SQL_SEEDS", "1"))
 TABLES = {"block": every("b"), "step": every("o")}
 SCHEMAS = {name: rows.schema for name, rows in TABLES.items()}
 NAMES = {field.name.removeprefix("b."): f'"block"."{field.name}"' for field in SCHEMAS["block"]}

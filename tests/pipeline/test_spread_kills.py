@@ -18,7 +18,7 @@ from pipeline.spread import driving, engine
 from tests.pipeline.killing import POINTS, Killer
 from tests.pipeline.kit import SHARED
 
-KILLS = int(os.environ.get("MEDIATOR_KILLS", "2"))
+KILLS = int(os.environ.get("MEDIATOR_KILLS", "1"))
 SQL = """
 SELECT b.isbn, a.name, o.shop, o.price, o.condition FROM books b
 JOIN authors a ON a.id = b.author_id JOIN offers o ON o.isbn = b.isbn
