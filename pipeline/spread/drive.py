@@ -19,8 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as all the world calls it
 from pyspark.sql.streaming.query import StreamingQuery
 
 from mediator.query.model import SqlStage
-from pipeline.cells.envelopes import Lookup, Over
-from pipeline.cells.packing import packed
+from pipeline.cells.envelopes import Came, Lookup, Over
+from pipeline.cells.packing import packed, unpacked
 from pipeline.spread import asks, cutting, stream
 from pipeline.spread.above import made
 from pipeline.spread.asker import run_asker
@@ -32,6 +32,7 @@ from pipeline.spread.plan import Plan
 from pipeline.spread.portion import is_site
 from pipeline.spread.seeding import entries_of_file
 from pipeline.spread.strands import Entry, Strand
+from pipeline.spread.strands import entries as entries_of_strand
 
 _LOOK = 0.02  # seconds between two looks at how it goes
 _LAST_WORDS = 10.0  # seconds for a micro-batch to end when the query is to stop
@@ -62,6 +63,7 @@ class Drive:
         self._giving = Giving(folder.given)
         self._asks = count(folder.asks)
         self._wanted: dict[Lookup, set[int]] = {}  # of earlier stages, by whom
+        self._served: dict[Lookup, bytes] = {}  # those of them that were told, and what of their end
         self._landings = 1 << 60
         self._lock = threading.Lock()
         self._fault: Exception | None = None  # of the askers
@@ -107,6 +109,12 @@ class Drive:
     def _begin(self) -> None:
         for number in range(self._asks):
             self._want(asks.read_asks(numbered(self._folder.asks, number, "arrow"), self._plan.relations))
+        for entry in entries_of_strand(self._strand.folder):
+            told = unpacked(entry.envelope, self._plan.relations) if entry.envelope else None
+            if isinstance(told, Over):
+                self._served[told.lookup] = entry.envelope
+            elif isinstance(told, Came):
+                self._landings = max(self._landings, told.landing)
         if not self._strand.pieces:
             self._strand.write([Entry(b"", tuple(range(len(self._plan.cells))))])
 
@@ -269,13 +277,17 @@ class Drive:
         """Blocks that join with what an earlier stage gives are told all of it when it has ended."""
         for lookup in [lookup for lookup in self._wanted if lookup.relation in self._giving.ended]:
             cells = sorted(self._wanted.pop(lookup))
+            if lookup in self._served:  # the rows have gone to all cells that they belong to
+                self._strand.write([Entry(self._served[lookup], cells)])
+                continue
             landings, entries = [], []
             for file in self._giving.files([lookup.relation]):
                 for entry, number in entries_of_file(self._plan, file.path, lookup, self._next_landing):
                     landings.append(number)
                     entries.append(entry)
-            over = Over(lookup, 0.0, float("inf"), tuple(landings))
-            self._strand.write([*entries, Entry(packed(over, self._plan.relations), cells)])
+            over = packed(Over(lookup, 0.0, float("inf"), tuple(landings)), self._plan.relations)
+            self._strand.write([*entries, Entry(over, cells)])
+            self._served[lookup] = over
 
     def _next_landing(self) -> int:
         self._landings += 1

@@ -97,6 +97,8 @@ class SpreadAnswers:
                 self._plan = await asyncio.to_thread(self._lay, stock)
             self._tail = Tail(self._plan, self._before)
             self._remarks = await asyncio.to_thread(remarks, self._plan)
+            if self._stopping:  # before there was a folder to say it in
+                self._folder.stop = self._stopping
             await self._start()
         except BaseException:
             self._clear()
