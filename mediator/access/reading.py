@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from http import HTTPStatus
 
 from mediator.access.apart import apart
@@ -11,7 +12,7 @@ from mediator.access.method import Method
 from mediator.access.promises import check_exact
 from mediator.catalog.model import BindSet
 from mediator.catalog.statement import Result
-from mediator.catalog.wrapper import Binding, Interprets, MayBeSlow, Page, Reply, Request, Wrapper
+from mediator.catalog.wrapper import Binding, Meaning, Page, Reply, Request, Wrapper
 from mediator.errors import Overloaded, RateLimited, Refused, SchemaChanged, SourceError, Unreadable
 
 _LATER = frozenset({408, 425, 500, 502, 504})  # statuses that may be gone when asked once more
@@ -75,7 +76,9 @@ def understood_now(
 
 
 def _may_be_slow(wrapper: Wrapper) -> bool:
-    return isinstance(wrapper, MayBeSlow) and wrapper.may_be_slow
+    # Not isinstance: to look through a protocol's members for every page takes as long as to read a short one.
+    slow: bool = getattr(wrapper, "may_be_slow", False)
+    return slow
 
 
 def _large(reply: Reply) -> bool:
@@ -122,7 +125,8 @@ def _read(
 
 def _check_meaning(wrapper: Wrapper, reply: Reply, today: Calendar) -> None:
     """Raises the `SourceError` that a reply is, by what the site is known to say, else by its status."""
-    meaning = wrapper.meaning(reply) if isinstance(wrapper, Interprets) else None
+    interpret: Callable[[Reply], Meaning | None] | None = getattr(wrapper, "meaning", None)
+    meaning = interpret(reply) if interpret is not None else None
     if meaning is None:
         if not (200 <= reply.status < 300 or reply.status in wrapper.empty_statuses):
             raise refusal(reply, today)

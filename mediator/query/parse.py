@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 import re
+from functools import lru_cache
+from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
@@ -12,9 +14,12 @@ from sqlglot.errors import ParseError, TokenError
 from mediator.errors import Unparsable, Unsupported
 from mediator.query.depth import check_depth
 from mediator.query.parameters import Marked, Parameters, bind, marked
+from mediator.query.refuse import refuse
 from mediator.query.unended import unended
 
 _LONGEST = 1_000_000
+_SHORT = 4_096  # characters: what is remembered is no longer
+_REMEMBERED = 256  # statements
 _FIRST_WORD = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)", re.DOTALL)
 # Statements that are not queries. Told apart here, because the parser has its own thoughts about some of
 # them.
@@ -28,21 +33,26 @@ _VERBS = {
 _OPENINGS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
+class _Parsed(NamedTuple):
+    tree: exp.Expr
+    marks: Marked
+
+
 def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
-    """The tree of the one statement in the text; positions in it are those of the text."""
-    if not sql.strip():
-        raise Unparsable("there is no statement", sql=sql)
-    if len(sql) > _LONGEST:
-        raise Unparsable(f"the statement is longer than {_LONGEST} characters")
-    verb = _FIRST_WORD.match(sql)
-    if verb is not None and verb[1].upper() in _VERBS:
-        message = f"only SELECT is run here, not {verb[1].upper()}"
-        raise Unsupported(message, sql=sql, position=verb.start(1))
-    if verb is not None and verb[1].upper() not in _OPENINGS:
-        near = difflib.get_close_matches(verb[1].upper(), _OPENINGS, n=1)
-        hint = f"did you mean {near[0]}?" if near else ""
-        message = f"a query begins with SELECT or WITH, not with {verb[1]!r}"
-        raise Unparsable(message, sql=sql, position=verb.start(1), hint=hint)
+    """The tree of the one statement in the text, which has nothing in it that may not be; positions in it are those of
+    the text."""
+    if len(sql) > _SHORT:
+        parsed = _parsed(sql)
+        tree = parsed.tree
+    else:
+        parsed = _remembered(sql)
+        tree = parsed.tree.copy()  # whoever plans it changes it
+    bind(tree, parameters, parsed.marks, sql)
+    return tree
+
+
+def _parsed(sql: str) -> _Parsed:
+    _check_opening(sql)
     check_depth(sql)
     marks = marked(sql)
     try:
@@ -58,8 +68,28 @@ def parse(sql: str, parameters: Parameters = ()) -> exp.Expr:
     for node in statements[0].walk():
         if "start" in node.meta:
             node.meta["start"] = marks.original(node.meta["start"])
-    bind(statements[0], parameters, marks, sql)
-    return statements[0]
+    refuse(statements[0], sql)
+    return _Parsed(statements[0], marks)
+
+
+# The same statement comes again and again, with other parameters.
+_remembered = lru_cache(_REMEMBERED)(_parsed)
+
+
+def _check_opening(sql: str) -> None:
+    if not sql.strip():
+        raise Unparsable("there is no statement", sql=sql)
+    if len(sql) > _LONGEST:
+        raise Unparsable(f"the statement is longer than {_LONGEST} characters")
+    verb = _FIRST_WORD.match(sql)
+    if verb is not None and verb[1].upper() in _VERBS:
+        message = f"only SELECT is run here, not {verb[1].upper()}"
+        raise Unsupported(message, sql=sql, position=verb.start(1))
+    if verb is not None and verb[1].upper() not in _OPENINGS:
+        near = difflib.get_close_matches(verb[1].upper(), _OPENINGS, n=1)
+        hint = f"did you mean {near[0]}?" if near else ""
+        message = f"a query begins with SELECT or WITH, not with {verb[1]!r}"
+        raise Unparsable(message, sql=sql, position=verb.start(1), hint=hint)
 
 
 def _unreadable(error: TokenError, sql: str) -> Unparsable:

@@ -21,7 +21,6 @@ from mediator.query import duck
 from mediator.query.model import Alias, Block, BlockStage, Column, Preference, Query
 from mediator.query.parse import parse
 from mediator.query.predicates import Test, compiled
-from mediator.query.refuse import refuse
 from mediator.query.scope import near_columns
 from mediator.query.trees import (
     has_subquery,
@@ -71,7 +70,6 @@ def _parsed(text: str) -> exp.Expr:
         raise Unparsable("a preference is a condition, such as b.year > 2020; this one is empty", sql=text)
     try:
         statement = parse(f"{_BEFORE}{text}{_AFTER}")
-        refuse(statement, text)
     except QueryError as error:
         raise _moved(error, text) from None
     where = statement.args.get("where")

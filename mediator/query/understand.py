@@ -13,7 +13,6 @@ from mediator.query.names import Names
 from mediator.query.parameters import Parameters
 from mediator.query.parse import parse
 from mediator.query.plan import Planner
-from mediator.query.refuse import refuse
 from mediator.query.scope import unique
 from mediator.query.steady import steady
 from mediator.query.streams import finish
@@ -31,7 +30,6 @@ def understand(sql: str, catalog: Catalog, parameters: Parameters = ()) -> Query
 def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     statement = parse(sql, parameters)
     go_on()
-    refuse(statement, sql)
     check_names(catalog.functions)
     columns = unique(check(statement, sql, catalog, parameters))
     functions = bind(statement, catalog.functions, sql)
