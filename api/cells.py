@@ -20,6 +20,15 @@ from mediator.query import duck
 # Control characters, and those that turn the direction of writing: they could rewrite what a terminal shows.
 _UNRULY = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 NULL = "NULL"
+# Types whose values Python has, every one of them; told by number, since an answer may have thousands of columns.
+_PLAIN = frozenset(
+    kind.id
+    for kind in (
+        pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(),
+        pa.uint64(), pa.float32(), pa.float64(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary(),
+    )
+)  # fmt: skip
+_FLOATING = frozenset(kind.id for kind in (pa.float16(), pa.float32(), pa.float64()))
 
 
 def harmless(text: str) -> str:
@@ -67,9 +76,12 @@ def json_of(value: object) -> bytes:
 def values(column: pa.Array) -> list[Any]:
     """Python values. Times finer than a microsecond, which Python has not, are cut to it; columns with a value that it
     has not at all, such as the year 10000 or a date without end, are spelt as DuckDB does."""
-    coarse = _coarse(column.type)
+    kind = column.type
+    if kind.id in _PLAIN:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    coarse = _coarse(kind)
     try:
-        return (column if coarse == column.type else pc.cast(column, coarse, safe=False)).to_pylist()  # type: ignore[no-any-return]
+        return (column if coarse == kind else pc.cast(column, coarse, safe=False)).to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError, pa.ArrowException):
         return _spelt(column)
 
@@ -77,7 +89,7 @@ def values(column: pa.Array) -> list[Any]:
 def json_values(column: pa.Array) -> list[Any]:
     """Python values that JSON has; NaN and the infinities, which it has not, are their names."""
     found = values(column)
-    if not pa.types.is_floating(column.type) or pc.all(pc.is_finite(column)).as_py() is not False:
+    if column.type.id not in _FLOATING or pc.all(pc.is_finite(column)).as_py() is not False:
         return found
     return [v if v is None or math.isfinite(v) else _number(v) for v in found]
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 Kind = Literal["rows", "partial", "withdrawn", "note", "end"]
 
 PIECE = 1 << 17  # bytes of rows in one entry, about
+_COLUMN = 256  # bytes of each column at least, where there are very many: each costs its time in every entry
 MOST_ROWS = 4_096  # of one entry: encoding them must not hold up the loop
 _WINDOW = 1 << 18  # bytes that the slowest reader of a journal that is not whole may be behind
 _IN_MEMORY = 1 << 18  # bytes of a whole one before there is a file
@@ -247,7 +248,8 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, int]]:
     """The batch in pieces of a bounded size, each with the number of its first row."""
     if not batch.num_rows:
         return
-    each = max(1, min(MOST_ROWS, PIECE * batch.num_rows // max(1, batch.nbytes)))
+    size = max(PIECE, _COLUMN * batch.num_columns)
+    each = max(1, min(MOST_ROWS, size * batch.num_rows // max(1, batch.nbytes)))
     for start in range(0, batch.num_rows, each):
         yield batch.slice(start, each), start
 
