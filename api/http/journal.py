@@ -84,7 +84,7 @@ class Journal:
         self._readers: dict[Reader, None] = {}
         self._file: int | None = None
         self._written = 0
-        self._abandoned = False
+        self._abandoned = self._shut = False
         self._news = asyncio.Event()
         self._room = asyncio.Event()
 
@@ -102,16 +102,20 @@ class Journal:
     def readers(self) -> int:
         return len(self._readers)
 
-    async def rows_came(self, batch: pa.RecordBatch, body: Callable[[int, int], Mapping[str, Any]]) -> None:
+    async def rows_came(self, batch: pa.RecordBatch, body: Callable[[int, int], Mapping[str, Any]]) -> bool:
         """Answers, in pieces; `body` says the rest of what is told of some of the batch's rows, from one on, up to
-        another. Waits while the slowest reader is too far behind."""
+        another. Waits while the slowest reader is too far behind. Whether all of them were taken."""
         for piece, start in _pieces(batch):
+            if self._shut:
+                return False
             if self._forsaken:
-                return
+                return True
             await self._put(
                 _Kept("rows", body(start, start + piece.num_rows), piece.num_rows, self.rows, *_packed(piece))
             )
             self.rows += piece.num_rows
+            await asyncio.sleep(0)  # whoever is to end it, and all others, come in between
+        return True
 
     async def partial(self, batch: pa.RecordBatch, body: Callable[[int, int], Mapping[str, Any]]) -> None:
         """Partial answers, in the same way."""
@@ -143,6 +147,11 @@ class Journal:
         """Nobody waits for readers any more: what they have not had is kept, if this is whole, or lost."""
         self._abandoned = True
         self._room.set()
+
+    def shut(self) -> None:
+        """No more rows are taken, not even the rest of those that are being told."""
+        self._shut = True
+        self.abandon()
 
     @contextmanager
     def reading(self, after: int) -> Iterator[Reader]:

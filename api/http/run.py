@@ -99,8 +99,8 @@ class Run:
         loop, answers = asyncio.get_running_loop(), self._answers
         assert answers is not None, "a run is conducted once"
         self._began = loop.time()
-        # Nobody is waited for any longer than the query may take.
-        patience = loop.call_later(self._most_seconds + _PATIENCE, self.journal.abandon)
+        # Nobody is waited for any longer than the query may take, and nothing told any longer.
+        patience = loop.call_later(self._most_seconds + _PATIENCE, self.journal.shut)
         try:
             await self._told(answers, begun)
         except* asyncio.CancelledError:
@@ -140,6 +140,7 @@ class Run:
             self._deaf = self._deaf or why == LEFT
             self._stop_asking(why)
             self.journal.abandon()
+            asyncio.get_running_loop().call_later(_PATIENCE, self.journal.shut)
 
     @property
     def elapsed(self) -> float:
@@ -219,8 +220,12 @@ class Run:
             mine = {str(n - a): list(ids) for n, ids in completes.items() if a <= n < b}
             return {"completes": mine} if mine else {}
 
-        await self.journal.rows_came(batch.slice(0, min(left, batch.num_rows)), said)
-        if batch.num_rows > left:
+        if not await self.journal.rows_came(batch.slice(0, min(left, batch.num_rows)), said):
+            self._stop(
+                f"{self._why or self._late}, and what was found by then was not all told: "
+                "ask for fewer rows, or give it more time"
+            )
+        elif batch.num_rows > left:
             self._stop(f"the answer may have {self._most_rows:,} rows (budget.rows), and has more")
 
     async def _partial(self, record: Partial) -> None:
@@ -304,6 +309,10 @@ class Run:
     def _stop_asking(self, why: str) -> None:
         if self._answers is not None:
             self._answers.stop(why)
+
+    @property
+    def _late(self) -> str:
+        return f"the query may take {self._most_seconds:g} s"
 
     def _failed(self, problem: Problem) -> None:
         self.problem = problem

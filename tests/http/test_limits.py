@@ -206,6 +206,30 @@ async def test_a_query_that_nobody_reads_ends_in_its_time(sites: Web) -> None:
         assert not await running(client)
 
 
+async def test_what_is_found_at_once_and_not_told_in_time_is_left_out_and_said(sites: Web) -> None:
+    """All of the rows are there long before the limit, and nobody reads them until it has passed."""
+    async with asked(sites) as client:
+        numbered = f"SELECT row_number() OVER () AS n, one, other FROM ({MANY})"
+        for cancelled in (False, True):
+            made = await client.ask(
+                numbered, on_disconnect="cancel", budget={"seconds": 30.0 if cancelled else 4.0}
+            )
+            path = f"/v1/queries/{made.json['id']}"
+            while not (await client.call("GET", path)).json["rows"]:
+                await asyncio.sleep(0.05)
+            if cancelled:
+                await client.call("DELETE", path)
+            while (await client.call("GET", path)).json["status"] == "running":
+                await asyncio.sleep(0.05)
+            records = (await client.call("GET", f"{path}/results", accept="application/x-ndjson")).lines
+            end = end_of(records)
+            assert end["status"] == ("cancelled" if cancelled else "partial")
+            assert 0 < len(rows_of(records)) == end["rows"]
+            if not cancelled:
+                assert end["rows"] < 300 * 300
+                assert "may take 4 s, and what was found by then was not all told" in end["report"]["stopped"]
+
+
 # Results
 
 
