@@ -132,8 +132,9 @@ class Desk:
         self._check_engine(asked)
         asked = self._within(asked, key)
         with await self._door.enter() as place:
+            since = asyncio.get_running_loop().time()
             answers = await self.plan(asked)
-            return self._started(asked, key, answers, streams, place)
+            return self._started(asked, key, answers, streams, place, since)
 
     async def retry(self, id_: str, key: Key, *, streams: bool) -> Run:
         """A query for what an earlier one could not be answered, that gives what the earlier one did not."""
@@ -148,8 +149,9 @@ class Desk:
             earlier = await self.find(earlier.retry_of, key) if earlier.retry_of else None
         asked = self._within(Asked.model_validate(before.request), key)
         with await self._door.enter() as place:
+            since = asyncio.get_running_loop().time()
             answers = await self.plan(asked)
-            return self._started(asked, key, answers, streams, place, given, id_)
+            return self._started(asked, key, answers, streams, place, since, given, id_)
 
     async def _take_into(self, given: Subtracting, run: Run) -> None:
         """All that a query has given."""
@@ -224,6 +226,7 @@ class Desk:
         answers: AnswerStream,
         streams: bool,
         place: Place,
+        since: float,
         given: Subtracting | None = None,
         retry_of: str | None = None,
     ) -> Run:
@@ -241,6 +244,7 @@ class Desk:
                 most_bytes=self.limits.result_bytes,
                 most_rows=asked.budget.rows if asked.budget else None,
                 most_seconds=self._seconds(asked),
+                since=since,
                 given=given,
                 retry_of=retry_of,
             )

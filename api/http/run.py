@@ -55,11 +55,12 @@ class Run:
         most_bytes: int,
         most_rows: int | None,
         most_seconds: float,
+        since: float,
         given: Subtracting | None = None,
         retry_of: str | None = None,
     ) -> None:
         """`keep` says that it goes on when its last reader has left. `given` is what an earlier run has given already
-        of the same answer, and is left out."""
+        of the same answer, and is left out. Its time began at `since`, by the event loop's clock."""
         self.id = id_
         self.owner = owner
         self.sql = sql
@@ -84,6 +85,7 @@ class Run:
         self.over = asyncio.Event()
         self._most_rows = most_rows
         self._most_seconds = most_seconds
+        self._since = since
         self._most_bytes = most_bytes
         self._given = given
         self._why: str | None = None
@@ -100,7 +102,7 @@ class Run:
         assert answers is not None, "a run is conducted once"
         self._began = loop.time()
         # Nobody is waited for any longer than the query may take, and nothing told any longer.
-        patience = loop.call_later(self._most_seconds + _PATIENCE, self.journal.shut)
+        patience = loop.call_at(self._since + self._most_seconds + _PATIENCE, self.journal.shut)
         try:
             await self._told(answers, begun)
         except* asyncio.CancelledError:
