@@ -52,13 +52,26 @@ class Relying:
         # A scan is not asked again for anybody.
         without = relying if ask.bind_set else self._aliases(ask.relation)
         broken = self.broken | {(a, ask.method) for a in without}
-        again = choose(self._all, broken) if relying else None
+        again = self._chosen_without(broken) if relying else None
         if again is None:
             return False
         self.broken, (self.chosen, self.order) = broken, again
         kept = [[p for p in of if (p.alias, p.method.name) not in broken] for of in self._all]
         self.providers = _relied_on(kept, self.chosen)
         return True
+
+    def _chosen_without(
+        self, broken: set[tuple[int, str]]
+    ) -> tuple[tuple[Provider, ...], tuple[int, ...]] | None:
+        """Nobody comes to rely anew on what has failed already, for somebody who did not rely on it, unless there is
+        nothing else."""
+        stale = {
+            (alias, method)
+            for relation, method in self._let_down
+            for alias in self._aliases(relation)
+            if self.chosen[alias].method.name != method
+        }
+        return choose(self._all, broken | stale) or choose(self._all, broken)
 
     def _aliases(self, relation: str) -> list[int]:
         return [a.number for a in self._block.aliases if a.relation.name == relation]
