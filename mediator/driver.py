@@ -42,7 +42,7 @@ _LIGHT = 2_048
 _LIGHT_STEPS = 8
 _HEAVY_STEPS = 4
 _LONGEST = 0.03  # seconds of one turn, after which no further step of it is begun
-_LAST_WORDS = 0.3  # seconds that a query which is to stop may take to say what it has found
+_LAST_WORDS = 0.2  # seconds that a query which is to stop may take to say what it has found
 _NOWHERE: Mapping[str, Ceilings] = {}
 _NO_BOOST: Mapping[str, float] = {}
 

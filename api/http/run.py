@@ -35,7 +35,7 @@ _LOOK = 1.0  # between two looks at a provisional answer: at least this long, an
 _LOOK_SHARE = 20
 _SHOWN = 3  # bindings of a failure that a note spells out
 _NEARLY = 0.8  # of a budget: worth a word
-_PATIENCE = 0.5  # seconds that a reader has beyond those of the query
+_PATIENCE = 0.4  # seconds that a reader has beyond those of the query
 CANCELLED = "cancelled"
 LEFT = "the client left"
 
