@@ -25,9 +25,10 @@ from pipeline.spread import asks, cutting, stream
 from pipeline.spread.above import made
 from pipeline.spread.asker import run_asker
 from pipeline.spread.errors import SpreadError, told
-from pipeline.spread.folder import Folder, count, numbered
+from pipeline.spread.folder import Folder
 from pipeline.spread.given import File, Given, Giving
 from pipeline.spread.host import COLUMNS, Host
+from pipeline.spread.pieces import count, numbered
 from pipeline.spread.plan import Plan
 from pipeline.spread.portion import is_site
 from pipeline.spread.seeding import entries_of_file

@@ -13,9 +13,7 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
-import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,7 +30,6 @@ from pipeline.spread.errors import SpreadError
 from pipeline.spread.plan import Plan
 
 FORMAT = 1
-_NUMBERED = re.compile(r"(\d{8,})\.(arrow|json)")
 
 
 class Folder:
@@ -125,19 +122,6 @@ class Folder:
 
     def clear(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def numbered(folder: Path, number: int, ending: str) -> Path:
-    return folder / f"{number:08d}.{ending}"
-
-
-def count(folder: Path) -> int:
-    """How many numbered files there are. What appears while the folder is listed may be left out of the list."""
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:
-        return 0
-    return max((int(m[1]) for name in names if (m := _NUMBERED.fullmatch(name))), default=-1) + 1
 
 
 def read_json(path: Path) -> Any:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.files import put_text
-from pipeline.spread.folder import count, numbered, read_json
+from pipeline.spread.folder import read_json
+from pipeline.spread.pieces import count, numbered
 
 Status = Mapping[str, Any]
 

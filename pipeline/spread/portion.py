@@ -16,7 +16,8 @@ from pipeline.cells.envelopes import Broken, Came, Lookup, Over
 from pipeline.cells.packing import packed, unpacked
 from pipeline.spread.addressing import places
 from pipeline.spread.asks import Asked, read_asks
-from pipeline.spread.folder import Folder, numbered
+from pipeline.spread.folder import Folder
+from pipeline.spread.pieces import numbered
 from pipeline.spread.plan import Plan
 from pipeline.spread.strands import SEEDS, Entry, Strand, entries
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipeline.files import new_of, put
 from pipeline.log import read_piece
-from pipeline.spread.folder import count, numbered
+from pipeline.spread.pieces import COUNTS, WEIGHT, count, numbered, said_of
 
 SCHEMA = pa.schema(
     [
@@ -27,7 +27,6 @@ SCHEMA = pa.schema(
         ("place", pa.int32()),
     ]
 )
-_COUNTS, _WEIGHT = b"counts", b"weight"
 
 SEEDS = "seeds"  # the strand of what is known when the query begins
 Counts = dict[str, dict[str, int]]  # by relation: asked, answered, failed, rows
@@ -69,7 +68,7 @@ class Strand:
         target = numbered(self.folder, self._next, "arrow")
         new = new_of(target)
         weight = sum(len(e.envelope) + e.weight for e in entries)
-        schema = SCHEMA.with_metadata({_COUNTS: json.dumps(self.counts), _WEIGHT: str(weight)})
+        schema = SCHEMA.with_metadata({COUNTS: json.dumps(self.counts), WEIGHT: str(weight)})
         columns = zip(*((e.cells, e.envelope, e.file, e.part, e.place) for e in entries), strict=True)
         arrays = [pa.array(list(c), f.type) for c, f in zip(columns, SCHEMA, strict=True)]
         with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -96,19 +95,8 @@ def entries_of(piece: Path) -> Iterator[Entry]:
 
 def counts_of(piece: Path) -> Counts:
     """What its writer had counted by then."""
-    found: Counts = json.loads(_said(piece)[_COUNTS])
+    found: Counts = json.loads(said_of(piece)[COUNTS])
     return found
-
-
-def weight_of(piece: Path) -> int:
-    """How many bytes there are to be read."""
-    return int(_said(piece)[_WEIGHT])
-
-
-def _said(piece: Path) -> Mapping[bytes, bytes]:
-    with pa.memory_map(str(piece)) as file:
-        found: Mapping[bytes, bytes] = pa.ipc.open_file(file).schema.metadata
-        return found
 
 
 def total(folders: Sequence[Path]) -> Counts:

@@ -17,8 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
-from pipeline.spread.folder import count, numbered
-from pipeline.spread.strands import weight_of
+from pipeline.spread.pieces import count, numbered, weight_of
 
 COLUMNS = "strand string, piece int, path string"
 SCHEMA = pa.schema([("strand", pa.string()), ("piece", pa.int32()), ("path", pa.string())])

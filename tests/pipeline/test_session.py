@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -35,6 +38,20 @@ def test_it_listens_on_loopback_only(spark: SparkSession) -> None:
 def test_there_is_one_in_a_process(spark: SparkSession) -> None:
     with pytest.raises(NoSpark, match="there is a Spark session in this process already"), local_session():
         pass
+
+
+@SHARED
+def test_its_processes_have_pyspark_from_where_it_is_compiled(spark: SparkSession) -> None:
+    """Spark would have each of them compile PySpark anew, out of a zip."""
+
+    def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyspark as theirs
+
+        for _ in batches:
+            yield pa.record_batch({"file": [theirs.__file__]})
+
+    files = {row.file for row in spark.range(4).mapInArrow(told, "file string").collect()}
+    assert files == {pyspark.__file__}
 
 
 PROGRAM = """
