@@ -10,8 +10,8 @@ from typing import Self
 class Scale:
     """Rows are those of all relations of a query together. Without rounds there is one, in which all are cold."""
 
-    rows: int = 10_000_000
-    rounds: int = 3
+    rows: int = 20_000_000
+    rounds: int = 2
     streamed: int = 2_000_000  # where Spark's own streams join, which take long
     small: int = 1_000_000  # beside the local engine
     large: int = 20_000_000

@@ -48,7 +48,7 @@ _EACH = 1 << 27  # bytes of one micro-batch for each slot, at most
 
 def pace_of(slots: int) -> Pace:
     """What many slots are given together is more: a micro-batch costs as much whatever it brings."""
-    return Pace(1 << 20, 8, slots * _EACH)
+    return Pace(1 << 25, 8, slots * _EACH)
 
 
 _PACE = tuple(field.name for field in fields(Pace))
