@@ -21,7 +21,7 @@ Plain Spark SQL has the settings, of some that are tried beforehand, with which 
 one. Spark's own streams keep their state in the HDFS-backed store, which is in memory and the faster one for them, and
 are given all that there is in one micro-batch; ours keep it in RocksDB, and give first answers long before the end.
 The session has as many cores for all, and as much memory for Java. Our cells, and Spark's when it runs Python, live
-beside that: how much they take is in the detail.
+beside that. Of five streams there are fewer rows, as Spark's joins of them do not end with more in this memory.
 """
 
 from __future__ import annotations

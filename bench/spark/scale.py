@@ -12,7 +12,8 @@ class Scale:
 
     rows: int = 20_000_000
     rounds: int = 2
-    streamed: int = 2_000_000  # where Spark's own streams join, which take long
+    streamed: int = 500_000  # where Spark's own streams join: of five, 2,000,000 are too many for this memory
+    paired: int = 2_000_000  # and of two
     small: int = 1_000_000  # beside the local engine
     large: int = 20_000_000
     books: int = 300  # of the site that is looked up at
@@ -23,5 +24,13 @@ class Scale:
     @classmethod
     def quick(cls) -> Self:
         return cls(
-            rows=20_000, rounds=0, streamed=5_000, small=3_000, large=6_000, books=40, epochs=4, memory="1g"
+            rows=20_000,
+            rounds=0,
+            streamed=5_000,
+            paired=5_000,
+            small=3_000,
+            large=6_000,
+            books=40,
+            epochs=4,
+            memory="1g",
         )

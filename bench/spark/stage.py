@@ -25,6 +25,7 @@ class Stage:
         self.scale = scale
         self._stack = ExitStack()
         self._runs = 0
+        self._laid: dict[tuple[str, int], Laid] = {}
         self._truths: dict[str, checking.Sum] = {}
 
     def __enter__(self) -> Self:
@@ -53,8 +54,9 @@ class Stage:
         }
 
     def lay(self, name: str, rows: int) -> Laid:
-        folder = self.folder / f"{name}-{rows}"
-        return lay(name, rows, folder)
+        if (name, rows) not in self._laid:
+            self._laid[name, rows] = lay(name, rows, self.folder / f"{name}-{rows}")
+        return self._laid[name, rows]
 
     def ours(
         self, laid: Laid, *, slots: int | None = None, cells: int | None = None, pace: Pace | None = None

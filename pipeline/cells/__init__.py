@@ -2,6 +2,5 @@
 one.
 
 `hypercube.py` says which rows go to which cells. `cell.py` is one cell: it is fed envelopes, answers, and asks for what
-its rows need; of the envelopes alone it can be made anew. `hub.py` stands between cells and sites: what several
-cells ask for is asked once, and what comes goes to the cells that it may concern. None of them knows Spark.
+its rows need; of the envelopes alone it can be made anew. None of them knows Spark.
 """

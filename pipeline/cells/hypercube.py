@@ -8,6 +8,7 @@ of the others.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -32,14 +33,14 @@ class Dimension:
     share: int
 
 
-@dataclass(frozen=True)
-class Hypercube:
-    block: Block
-    dimensions: tuple[Dimension, ...]
+class Cut(ABC):
+    """A block's rows, cut into cells."""
 
-    @property
-    def cells(self) -> int:
-        return prod(d.share for d in self.dimensions)
+    block: Block
+
+    @abstractmethod
+    def dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
+        """Cells that the same rows of one alias go to, and the places of those rows in the batch."""
 
     def cells_of(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[int, Numbers]]:
         """For each cell that any of the rows go to, their places in the batch."""
@@ -52,6 +53,16 @@ class Hypercube:
         aliases = [a.number for a in self.block.aliases if a.relation.name == relation]
         found = [one for alias in aliases for one in self.dealt(alias, rows)]
         return iter(found) if len(aliases) < 2 else united(found)
+
+
+@dataclass(frozen=True)
+class Hypercube(Cut):
+    block: Block
+    dimensions: tuple[Dimension, ...]
+
+    @property
+    def cells(self) -> int:
+        return prod(d.share for d in self.dimensions)
 
     def dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
         """What goes where by the columns of one alias. A cell's number is the sum of what its place along each

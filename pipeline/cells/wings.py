@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from mediator.query.model import Block, Column
 from pipeline.cells.hashing import hashed
-from pipeline.cells.hypercube import ROW, Dimension, Hypercube, Numbers, alone, united
+from pipeline.cells.hypercube import ROW, Cut, Dimension, Hypercube, Numbers, alone
 from pipeline.cells.shares import shares_of
 
 
 @dataclass(frozen=True)
-class Winged:
+class Winged(Cut):
     """`dimension` is the place in the main cube of the one whose values are heavy; `values` are their numbers, as
     `hashing.py` has them, each with its wing."""
 
@@ -34,7 +34,7 @@ class Winged:
     wings: tuple[Hypercube, ...]
 
     @property
-    def block(self) -> Block:
+    def block(self) -> Block:  # type: ignore[override]
         return self.main.block
 
     @property
@@ -50,19 +50,7 @@ class Winged:
             first += cube.cells
         return tuple(found)
 
-    def cells_of(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[int, Numbers]]:
-        """For each cell that any of the rows go to, their places in the batch."""
-        for cells, places in self.shared(relation, rows):
-            for cell in cells.tolist():
-                yield cell, places
-
-    def shared(self, relation: str, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
-        """Cells that the same rows go to, and the places of those rows in the batch. Each cell is named once."""
-        aliases = [a.number for a in self.block.aliases if a.relation.name == relation]
-        found = [one for alias in aliases for one in self._dealt(alias, rows)]
-        return iter(found) if len(aliases) < 2 else united(found)
-
-    def _dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
+    def dealt(self, alias: int, rows: pa.RecordBatch) -> Iterator[tuple[Numbers, Numbers]]:
         part = self._part(alias, rows)
         for number, (first, cube) in enumerate(self._parts):
             if part is None:

@@ -49,6 +49,8 @@ class Process:
         self._folder = folder
         self._process: asyncio.subprocess.Process | None = None
         self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as the process is there
+        # What Spark leaves there goes, also where it is killed.
+        self._scratch = tempfile.TemporaryDirectory(prefix="mediator-spark-", ignore_cleanup_errors=True)
 
     async def start(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
@@ -58,7 +60,7 @@ class Process:
             stdout=asyncio.subprocess.DEVNULL,
             stderr=self._said,
             start_new_session=True,  # Ctrl-C is for whoever started it, which then says what is to be done
-            env={**os.environ, "PYTHONPATH": _importable()},
+            env={**os.environ, "PYTHONPATH": _importable(), "TMPDIR": self._scratch.name},
         )
 
     def check(self) -> None:
@@ -72,9 +74,14 @@ class Process:
         raise Gone(said or f"it ended with {code}")
 
     async def close(self) -> None:
-        process = self._process
-        if process is None:
-            return
+        try:
+            if self._process is not None:
+                await self._end(self._process)
+        finally:
+            self._said.close()
+            await asyncio.to_thread(self._scratch.cleanup)
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
         if self._folder.end is None and process.stdin is not None:
             process.stdin.close()  # it ends at once
         try:
@@ -86,7 +93,6 @@ class Process:
         finally:
             with suppress(ProcessLookupError):  # Java, where the process that began it was killed
                 os.killpg(process.pid, signal.SIGKILL)
-            self._said.close()
 
     def _last_words(self) -> str:
         self._said.seek(0)

@@ -16,13 +16,13 @@ from mediator.query.understand import understand
 from pipeline.cells.cell import Cell, Said
 from pipeline.cells.envelopes import Envelope, Lookup
 from pipeline.cells.hashing import hashed
-from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.packing import packed, unpacked
 from pipeline.cells.wings import Winged, winged
 from tests.any_route.drawing import Case
 from tests.any_route.search import Row, answers
 from tests.any_route.sources import Sources
+from tests.pipeline.hub import Hub
 
 
 @dataclass

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+import sqlglot
 from pyspark.sql import SparkSession
+from sqlglot import exp
 
 from mediator.answering import verdicts_of
 from mediator.assembly import POLICIES, Settings
@@ -77,6 +79,18 @@ class _Later:
 
     def __call__(self, event: object) -> None:
         self.to.deliver(event)  # type: ignore[arg-type]
+
+
+def staged(statement: str, random: Random) -> str:
+    """The same, but one of its relations comes through a WITH that is a stage of its own: once each row, or twice."""
+    tree = sqlglot.parse_one(statement, dialect="duckdb")
+    table = random.choice(list(tree.find_all(exp.Table)))
+    name = table.name
+    entry = random.choice(
+        (f"SELECT DISTINCT * FROM {name}", f"SELECT * FROM {name} UNION ALL SELECT * FROM {name}")
+    )
+    table.replace(exp.to_table("told").as_(table.alias or name, table=True))
+    return f"WITH told AS ({entry}) {tree.sql('duckdb')}"
 
 
 def plan_of(case: Case, statement: str, random: Random) -> Plan | None:

@@ -20,7 +20,6 @@ from mediator.query.model import Block, BlockStage
 from mediator.query.understand import understand
 from pipeline.cells.envelopes import Broken, Came, Lookup, Over
 from pipeline.cells.hashing import hashed
-from pipeline.cells.hub import Hub
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.packing import packed, unpacked
 from pipeline.cells.shares import fullness, shares_of
@@ -73,7 +72,6 @@ _MUTATIONS: dict[str, tuple[type, str, object]] = {
         lambda s, r, rows: iter([(0, range(rows.num_rows))]),
     ),
     "what others asked for is left lying": (Asking, "take", lambda *_: None),
-    "ends are not told to who asks late": (Hub, "asked", lambda s, c, lookups: list(lookups)),
 }
 
 

@@ -12,7 +12,7 @@ from tests.any_route.drawing import draw
 from tests.any_route.ranges import draw_ranges
 from tests.any_route.search import answers
 from tests.pipeline.kit import SHARED
-from tests.pipeline.spreading import Spread, spread
+from tests.pipeline.spreading import Spread, spread, staged
 
 SEEDS = 2
 
@@ -20,9 +20,11 @@ SEEDS = 2
 def searched(session: SparkSession, seed: int, folder: Path) -> list[Spread]:
     """A statement of each of two cases of this seed."""
     found = []
-    for drawn in (draw, draw_ranges):
+    for number, drawn in enumerate((draw, draw_ranges)):
         case, random = drawn(seed), Random(seed)
         statement = random.choice(case.statements)
+        if (seed + number) % 2:
+            statement = staged(statement, random)
         one = spread(session, case, statement, folder / drawn.__name__, random)
         if one is None:
             continue

@@ -1,5 +1,5 @@
-"""Between the cells of a block and the sites: what several cells ask for is asked once, and what comes is sent to the
-cells that it may concern."""
+"""What askers and the drive do between the cells of a block and the sites, without Spark: what several cells ask for is
+asked once, and what comes is sent to the cells that it may concern."""
 
 from __future__ import annotations
 
