@@ -28,7 +28,7 @@ _ROOT = Path(__file__).parents[2]
 
 def cores(stage: Stage, result: Result) -> None:
     """One core with one slot, and as many as there are to be; each in a process of its own, in turns."""
-    there = stage.lay("uniform", stage.scale.rows // 2)
+    there = stage.lay("uniform", stage.scale.rows)
     most = stage.scale.cores
     if (have := len(os.sched_getaffinity(0))) < most:
         raise RuntimeError(f"this process may use {have} of the {most} cores that are to be compared")

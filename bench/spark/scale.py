@@ -12,7 +12,7 @@ class Scale:
 
     rows: int = 20_000_000
     rounds: int = 2
-    streamed: int = 500_000  # where Spark's own streams join: of five, 2,000,000 are too many for this memory
+    streamed: int = 800_000  # where Spark's own streams join: of five, 2,000,000 are too many for this memory
     paired: int = 2_000_000  # and of two
     small: int = 1_000_000  # beside the local engine
     large: int = 20_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -69,12 +70,16 @@ async def test_what_was_given_before_spark_knew_of_it_is_not_given_again(
     child: str, repeated: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driving, "CHILD", child)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     with book_trade(60, book_page=20) as web:
         rows, _ = await answered(web, tmp_path / "c")
         true = truth(web)
     assert (tmp_path / "c" / "struck").exists()
     assert not true - rows
     assert bool(rows - true) == repeated
+    assert not list(scratch.iterdir()), "what was killed leaves nothing behind"
 
 
 @SHARED
