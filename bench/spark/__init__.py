@@ -8,8 +8,8 @@ verified: as many rows as DuckDB finds, and the same sum over their hashes. Sess
     vs_spark_sql_skewed               the same, some orders having many lines and some books in many             2.0
     vs_spark_sql_correlated           the same, where it is told by an order which join drops its lines          2.0
     first_result_vs_spark_sql         our time to the first answers ÷ the end of plain batch Spark SQL           0.3
-    vs_spark_stream_join              our time ÷ that of Spark's own stream-stream joins, five relations         0.4
-    vs_spark_stream_pair              the same, of two of them
+    vs_spark_stream_join              our time ÷ that of Spark's own stream-stream join, two relations           0.4
+    vs_spark_stream_join_five         the same of five, with fewer rows: more run out of this memory
     vs_local_small, vs_local_large    our time ÷ that of the local engine, over rows that lie in its memory
     cores_1_to_2                      the time on one core with one slot ÷ that on two with two               >= 1.7
     lookups_vs_distinct               lookups that a site was sent ÷ different bindings, several cells asking    1.0
@@ -21,7 +21,7 @@ Plain Spark SQL has the settings, of some that are tried beforehand, with which 
 one. Spark's own streams keep their state in the HDFS-backed store, which is in memory and the faster one for them, and
 are given all that there is in one micro-batch; ours keep it in RocksDB, and give first answers long before the end.
 The session has as many cores for all, and as much memory for Java. Our cells, and Spark's when it runs Python, live
-beside that. Of five streams there are fewer rows, as Spark's joins of them do not end with more in this memory.
+beside that.
 """
 
 from __future__ import annotations

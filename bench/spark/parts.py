@@ -52,8 +52,8 @@ def sql(stage: Stage, result: Result) -> None:
 
 def streams(stage: Stage, result: Result) -> None:
     """Beside Spark's own stream-stream joins."""
-    five, two = (stage.lay("uniform", rows) for rows in (stage.scale.streamed, stage.scale.paired))
-    for figure, there in (("vs_spark_stream_join", five), ("vs_spark_stream_pair", two.pair())):
+    five, two = (stage.lay("uniform", rows) for rows in (stage.scale.streamed_five, stage.scale.streamed))
+    for figure, there in (("vs_spark_stream_join", two.pair()), ("vs_spark_stream_join_five", five)):
         seconds = stage.turns({"ours": _kept(stage, there, []), "stream join": partial(stage.streams, there)})
         best = _raced(result, there.name.replace("uniform", "streams"), seconds)
         result.figures[figure] = best["ours"] / best["stream join"]

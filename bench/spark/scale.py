@@ -12,8 +12,8 @@ class Scale:
 
     rows: int = 20_000_000
     rounds: int = 2
-    streamed: int = 800_000  # where Spark's own streams join: of five, 2,000,000 are too many for this memory
-    paired: int = 2_000_000  # and of two
+    streamed: int = 2_000_000  # where two of Spark's own streams join
+    streamed_five: int = 500_000  # and five: with 800,000 they run out of this memory
     small: int = 1_000_000  # beside the local engine
     large: int = 20_000_000
     books: int = 300  # of the site that is looked up at
@@ -27,7 +27,7 @@ class Scale:
             rows=20_000,
             rounds=0,
             streamed=5_000,
-            paired=5_000,
+            streamed_five=5_000,
             small=3_000,
             large=6_000,
             books=40,
