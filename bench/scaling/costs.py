@@ -31,7 +31,7 @@ from pipeline.spread.stream import Pace
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_CELLS = 16
+_CELLS = 64
 _TIMES = 3
 
 
@@ -77,7 +77,12 @@ def measured(rows: int) -> Costs:
 
             took(few)(folder / "warm")
             whole = (_best(took(many), folder / "m") - _best(took(few), folder / "f")) / 0.9
-            one, some = _best(between(1), folder / "one"), _best(between(_CELLS), folder / "some")
+            between(1)(folder / "warm-one")
+            turns = [  # in turns, as Java gets faster all the time
+                (between(1)(folder / f"one-{n}"), between(_CELLS)(folder / f"some-{n}"))
+                for n in range(_TIMES)
+            ]
+            one, some = (min(took) for took in zip(*turns, strict=True))
             task = _task(session)
         python = many.rows * (alone["cut_row"] + alone["eddy_row"]) + rows * alone["answer_row"]
         cell = max(0.0, (some - one) / (_CELLS - 1))
