@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api import caching, doctoring, harvesting, keyring, profiling, serving, tracing, wrapping
-from api.engines import Checkpoint, EngineName, WithEngine, check_engine
+from api.engines import Checkpoint, EngineName, Into, WithEngine, check_engine, check_into
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
@@ -27,7 +27,7 @@ from api.options import (
     WithPartials,
     pairs,
 )
-from api.receiving import check_trace, format_for, receiver_for, records_for
+from api.receiving import check_trace, format_for, landing_in, receiver_for, records_for
 from api.steering import Boost, Pause, Prefer, steering, weighed
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def query(
     stalled_after: StalledAfter = None,
     engine: WithEngine = EngineName.local,
     checkpoint: Checkpoint = None,
+    into: Into = None,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="A line per source on stderr.")
     ] = True,
@@ -153,6 +154,7 @@ def query(
         from api.running import Question
         from api.verdict import exit_code
 
+        check_into(engine, into, output, format_)
         chosen = format_for(format_, output, partials)
         check_trace(trace, output)
         check_engine(engine, checkpoint, trace=trace, store=store, partials=partials, prefer=prefer)
@@ -172,7 +174,10 @@ def query(
             engine=engine.value,
             checkpoint=checkpoint,
         )
-        receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
+        if into is not None:
+            receiver = landing_in(into)
+        else:
+            receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
         with to_ask(catalog or [], pairs("--set", variable), demo) as asked, weighed(prefer):
             showing = _progress(wanted=progress and not quiet)
             if engine is EngineName.spark and progress and not quiet:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from api.exits import Mistake
+from api.options import Format
 
 
 class EngineName(StrEnum):
@@ -33,6 +34,26 @@ Checkpoint = Annotated[
         show_default=False,
     ),
 ]
+Into = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="On Spark: the answers as Parquet files of a folder, each as soon as a part of them is found.",
+        show_default=False,
+    ),
+]
+
+
+def check_into(engine: EngineName, into: Path | None, output: Path | None, chosen: object) -> None:
+    """There is one place for the answers."""
+    if into is None:
+        return
+    if engine is not EngineName.spark:
+        raise Mistake("--into goes with --engine spark; elsewhere --output FILE.parquet keeps the answers")
+    if output is not None or chosen not in (None, Format.parquet):
+        raise Mistake(
+            "--into puts the answers into Parquet files of a folder: leave out --output and --format"
+        )
 
 
 def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: object) -> None:

@@ -39,6 +39,22 @@ class Receiver(Protocol):
         ...
 
 
+class Parts:
+    """A folder of Parquet files, which the engine itself writes."""
+
+    forsaken = False
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def open(self, schema: pa.Schema) -> None: ...
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        raise AssertionError("no batch comes this way")
+
+    def close(self) -> None: ...
+
+
 class Document:
     """Answers in one format, to stdout or to a file; each batch is there as soon as it is taken."""
 

@@ -59,6 +59,13 @@ def records_for(chosen: Format, output: Path | None) -> Receiver:
     return Records(lambda schema: record_encoder(chosen, schema, width, colour), output)
 
 
+def landing_in(folder: Path) -> Receiver:
+    """For answers that are put into files where they are found."""
+    from api.output import Parts
+
+    return Parts(folder)
+
+
 def receiver_for(chosen: Format, output: Path | None) -> Receiver:
     import pyarrow as pa
 

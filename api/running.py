@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 import pyarrow as pa
 
 from api.alongside import alongside
 from api.exits import INTERRUPTED
 from api.interrupting import interrupting
-from api.output import Receiver
+from api.output import Parts, Receiver
 from api.partials import Records
 from api.progress import Progress, Standing
 from mediator.access import Statistics
@@ -64,6 +64,12 @@ class Outcome:
     untraced: str = ""  # why the trace is not whole, where it is not
 
 
+class Lands(Protocol):
+    """Answers that can be put into files where they are found."""
+
+    async def into(self, folder: Path, told: Callable[[int], object]) -> int: ...
+
+
 @dataclass
 class _Run:
     """A query under way."""
@@ -89,6 +95,16 @@ class _Run:
                 await self._hand(record)
         except BrokenPipeError:
             self.forsaken = True
+
+    async def land(self, folder: Path) -> None:
+        """Every answer into a file of the folder, as it is found."""
+
+        def told(rows: int) -> None:
+            if rows > self.rows:
+                self.rows, self.last = rows, self.seconds
+                self.first = self.last if self.first is None else self.first
+
+        await cast(Lands, self.answers).into(folder, told)
 
     async def _hand(self, record: Record) -> None:
         with self.progress.aside():
@@ -150,7 +166,10 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
                 check_writable(question.trace)  # before what the receiver's file has is lost
             receiver.open(answers.schema)
             async with answers, alongside(partial(_watch, run_)):
-                await run_.pass_on()
+                if isinstance(receiver, Parts):
+                    await run_.land(receiver.folder)
+                else:
+                    await run_.pass_on()
         return run_.outcome()
     finally:
         progress.close()

@@ -9,21 +9,26 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.files import new_of, put
+from pipeline.files import new_of, put, put_text
 from pipeline.spread.errors import SpreadError
 
+_WHOSE = ".query"
 
-def prepared(folder: Path) -> None:
-    """Raises `SpreadError` where nothing can be written, or where there are files that would be taken for answers."""
+
+def prepared(folder: Path, query: str) -> None:
+    """For the answers of the query with this id. Raises `SpreadError` where nothing can be written, or where there is
+    anything that would be taken for one of them."""
+    whose = folder / _WHOSE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        others = [path.name for path in folder.iterdir() if not path.name.startswith(("part-", "."))]
+        there = sorted(path.name for path in folder.iterdir() if path.name != _WHOSE)
+        if there and not (whose.exists() and whose.read_text(encoding="utf-8") == query):
+            raise SpreadError(f"{folder}: there is {there[0]} already: name a folder for these answers alone")
+        for name in there:  # of the same query, before it was killed: all of it is given once more
+            (folder / name).unlink()
+        put_text(whose, query)
     except OSError as error:
         raise SpreadError(f"{folder}: answers cannot be written there: {error.strerror or error}") from None
-    if others:
-        raise SpreadError(f"{folder}: there is {others[0]} already: name a folder for these answers alone")
-    for path in folder.glob("part-*.parquet"):  # of the same query, before it was killed
-        path.unlink()
 
 
 def link(folder: Path, name: str, file: Path) -> None:

@@ -137,15 +137,22 @@ class SpreadAnswers:
             return Rows(await anext(self))
         return None
 
-    async def into(self, folder: Path) -> int:
+    async def into(self, folder: Path, told: Callable[[int], object] = lambda _: None) -> int:
         """All answers as Parquet files of a folder, each as soon as it is given, and how many rows: none of them comes
-        this way where it need not. The same query that goes on puts the same files there."""
-        await asyncio.to_thread(prepared, folder)
+        this way where it need not. The same query that goes on puts the same files there. `told` hears how many there
+        are so far."""
+        assert self._plan is not None, "`async with` has begun it"
+        await asyncio.to_thread(prepared, folder, self._plan.id)
         self._folder_of_answers = folder
         rows = 0
-        async for batch in self:
-            rows += batch.num_rows
-            await asyncio.to_thread(put_batch, folder, batch)
+        while self._found or not self._over.is_set():
+            if self._found:
+                batch = self._found.popleft()
+                rows += batch.num_rows
+                await asyncio.to_thread(put_batch, folder, batch)
+            else:
+                await self._look()
+            told(rows + self._linked)
         return rows + self._linked
 
     def live(self) -> Live:

@@ -7,6 +7,7 @@ import signal
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from fixtures import Behaviour, Fault, Web
@@ -19,9 +20,22 @@ SQL = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id"
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(400)]
 
 
-@pytest.mark.parametrize("engine", ["spark", "auto"])
-def test_the_answers_are_the_same(calm: Web, engine: str) -> None:
-    code, out, said = finished(started("query", SQL, "--engine", engine, *at(calm)), SPARKS)
+def test_the_answers_are_the_same_in_a_folder_of_files(calm: Web, tmp_path: Path) -> None:
+    folder = tmp_path / "answers"
+    code, out, said = finished(
+        started("query", SQL, "--engine", "spark", "--into", str(folder), *at(calm)), SPARKS
+    )
+    assert (code, out) == (0, b""), said
+    true = truth(calm, SQL)
+    assert f"{true.num_rows:,} rows" in said
+    found = pq.read_table(sorted(folder.glob("part-*.parquet")), partitioning=None)
+    assert bag([list(map(str, row.values())) for row in found.to_pylist()]) == bag(
+        [list(map(str, row.values())) for row in true.to_pylist()]
+    )
+
+
+def test_the_answers_are_the_same_where_it_may_move(calm: Web) -> None:
+    code, out, said = finished(started("query", SQL, "--engine", "auto", *at(calm)), SPARKS)
     assert code == 0, said
     assert "\ncomplete · " in f"\n{said}"
     rows = list(csv.reader(out.decode().splitlines()))
@@ -53,6 +67,10 @@ def test_what_goes_with_one_engine_only() -> None:
         (["--checkpoint", "c"], "--checkpoint goes with --engine spark"),
         (["--engine", "spark", "--partials"], "--partials goes with --engine local"),
         (["--engine", "auto", "--trace", "t"], "--trace goes with --engine local"),
+        (["--into", "d"], "--into goes with --engine spark"),
+        (["--engine", "auto", "--into", "d"], "--into goes with --engine spark"),
+        (["--engine", "spark", "--into", "d", "--format", "csv"], "leave out --output and --format"),
+        (["--engine", "spark", "--into", "d", "--output", "f.parquet"], "leave out --output and --format"),
     ):
         result = called("query", SQL, "--demo", *arguments)
         assert result.exit_code == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import pickle
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -20,11 +21,31 @@ from pipeline.filling import Given, steady
 from pipeline.filters import Condition, Pushing, Statement
 from pipeline.options import wanted
 from pipeline.reading import RelationReader
+from pipeline.spread.errors import SpreadError
+from pipeline.spread.parquet import prepared, put_batch
 
 
 @pytest.fixture
 def catalog() -> Catalog:
     return sources.load_book_trade("http://site.test")
+
+
+def test_a_folder_of_answers_is_of_one_query(tmp_path: Path) -> None:
+    """What somebody else has put there is never taken for answers, and never removed."""
+    folder = tmp_path / "answers"
+    prepared(folder, "one")
+    put_batch(folder, pa.record_batch({"a": [1]}))
+    with pytest.raises(SpreadError, match=r"there is part-00000000\.parquet already: name a folder"):
+        prepared(folder, "another")
+    assert len(list(folder.glob("part-*.parquet"))) == 1
+    prepared(folder, "one")  # goes on, and gives all of it once more
+    assert not list(folder.glob("part-*.parquet"))
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(SpreadError, match=r"there is .+ already"):
+        prepared(tmp_path, "one")
+    with pytest.raises(SpreadError, match="answers cannot be written there: Not a directory"):
+        prepared(tmp_path / "notes.txt" / "below", "one")
+    assert (tmp_path / "notes.txt").exists()
 
 
 @pytest.mark.parametrize("tasks", range(1, 8))
