@@ -127,7 +127,7 @@ def _python(folder: Path) -> str:
     compile all modules anew, for half a second: PySpark is where this process has it from."""
     import pyspark
 
-    if os.name != "posix" or not Path(pyspark.__file__).is_file():  # else it is in that zip
+    if os.name != "posix" or not Path(pyspark.__file__).is_file():  # no shell; or it is in that zip
         return sys.executable
     script = folder / "python"
     script.write_text(_SCRIPT.format(python=shlex.quote(sys.executable)), encoding="utf-8")
