@@ -126,7 +126,7 @@ def _once(laid: Laid, folder: Path) -> dict[str, float]:
         for entry, _ in entries_of_file(plan, one.files[0], one.lookup, numbers.__next__)
     ]
     began = perf_counter()
-    bundles = [bundled(plan, [entry], frozenset([0]))[0] for _, entry in entries]
+    bundles = [bundled(plan, [entry])[0] for _, entry in entries]
     cut = perf_counter() - began
     overs = [Over(one.lookup, 0.0, 1.0, tuple(range(len(entries)))) for one in landed(laid)]
     ((_, cube),) = plan.cubes.items()

@@ -1,4 +1,4 @@
-"""From pieces of the log to envelopes for the cells of one slot, in a task."""
+"""From pieces of the log to envelopes for cells, in a task."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ SCHEMA = pa.schema(
 Cut = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def cutting(folder: Path, id_: str, wanted: frozenset[int], partitions: int) -> Cut:
+def cutting(folder: Path, id_: str, partitions: int) -> Cut:
     """What `mapInArrow` runs."""
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = opened(folder, id_)
         for batch in batches:
             for strand, number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                bundles = bundled(plan, entries_of(Path(path)), wanted)
+                bundles = bundled(plan, entries_of(Path(path)))
                 if bundles:
                     yield _rows(bundles, strand, number, partitions)
 
     return cut
 
 
-def bundled(plan: Plan, entries: Iterable[Entry], wanted: frozenset[int]) -> dict[int, bytearray]:
-    """What there is for each of these cells."""
+def bundled(plan: Plan, entries: Iterable[Entry]) -> dict[int, bytearray]:
+    """What there is for each cell."""
     bundles: dict[int, bytearray] = {}
     for entry in entries:
         if not entry.envelope:  # that it is to begin
-            for cell in wanted.intersection(entry.cells or ()):
+            for cell in entry.cells or ():
                 bundles.setdefault(cell, bytearray())
             continue
         envelope = unpacked(entry.envelope, plan.relations)
         for one in _landed(envelope, entry, plan):
-            for cells, part in addressed(plan, one, entry.cells, wanted):  # type: ignore[arg-type]
+            for cells, part in addressed(plan, one, entry.cells):
                 content = packed(part, plan.relations)
                 for cell in cells:
                     bundle = bundles.setdefault(cell, bytearray())

@@ -131,10 +131,13 @@ class Drive:
         pieces = (
             self._session.readStream.format(stream.FORMAT)
             .option("log", str(self._folder.path / "log"))
-            .options(tasks=str(max(1, plan.slots // hosts)), **self._pace.options())
+            .options(tasks=str(plan.slots), **self._pace.options())
             .load()
         )
-        hosted = [self._hosted(pieces, host, hosts, partitions) for host in range(hosts)]
+        cut = self._in_role("cut", lambda: pieces.mapInArrow(
+            cutting.cutting(self._folder.path, plan.id, partitions), cutting.COLUMNS
+        ))  # fmt: skip
+        hosted = [self._hosted(part, host) for host, part in enumerate(_divided(cut, hosts))]
         together = hosted[0]
         for one in hosted[1:]:
             together = together.unionAll(one)
@@ -161,14 +164,9 @@ class Drive:
                 else:
                     conf.set(name, old)
 
-    def _hosted(self, pieces: DataFrame, host: int, hosts: int, partitions: int) -> DataFrame:
-        plan, path = self._plan, self._folder.path
-        wanted = frozenset(range(host, len(plan.cells), hosts))
-        cut = self._in_role("cut", lambda: pieces.mapInArrow(
-            cutting.cutting(path, plan.id, wanted, partitions), cutting.COLUMNS
-        ))  # fmt: skip
+    def _hosted(self, cut: DataFrame, host: int) -> DataFrame:
         return self._in_role(f"host {host}", lambda: cut.groupBy("key").transformWithState(
-            Host(path, plan.id), COLUMNS, "append", "none"
+            Host(self._folder.path, self._plan.id), COLUMNS, "append", "none"
         ))  # fmt: skip
 
     def _in_role(self, role: str, make: Any) -> DataFrame:
@@ -301,6 +299,16 @@ class Drive:
                     if stage.name not in self._giving.ended:
                         self._make(stage)
             self._folder.end = {"given": len(self._giving.all), "stopped": why}
+
+
+def _divided(cut: DataFrame, hosts: int) -> list[DataFrame]:
+    """For each host its cells. They are cut once, whoever they are for: hosts share one exchange, as Spark reuses those
+    that are alike. A condition that seems to be left to chance is not pushed below it, where they would differ.
+    """
+    if hosts == 1:
+        return [cut]
+    together, nothing = cut.repartition(1), F.floor(F.rand())
+    return [together.where(F.col("cell") % hosts + nothing == host) for host in range(hosts)]
 
 
 def _settle(query: StreamingQuery) -> None:
