@@ -12,6 +12,7 @@ verified: as many rows as DuckDB finds, and the same sum over their hashes. Sess
     vs_spark_stream_join_five         the same of five, with fewer rows: more run out of this memory
     vs_local_small, vs_local_large    our time ÷ that of the local engine, over rows that lie in its memory
     cores_1_to_2                      the time on one core with one slot ÷ that on two with two               >= 1.7
+    cores_1_to_2_small                the same with fewer rows: a second of the time is Spark's to begin
     lookups_vs_distinct               lookups that a site was sent ÷ different bindings, several cells asking    1.0
     skew_balance                      rows that the fullest slot is told ÷ the mean, on skewed data
     epoch_overhead_s                  a micro-batch that brings next to nothing

@@ -24,20 +24,23 @@ from bench.spark.trade import Laid
 from pipeline.session import local_session
 
 _ROOT = Path(__file__).parents[2]
+_MORE = 3  # times as many rows
 
 
 def cores(stage: Stage, result: Result) -> None:
-    """One core with one slot, and as many as there are to be; each in a process of its own, in turns."""
-    there = stage.lay("uniform", stage.scale.rows)
+    """One core with one slot, and as many as there are to be; each in a process of its own, in turns. Of as many rows
+    as the other parts have, of which what is fixed takes a good part of the time, and of more."""
     most = stage.scale.cores
     if (have := len(os.sched_getaffinity(0))) < most:
         raise RuntimeError(f"this process may use {have} of the {most} cores that are to be compared")
-    with Kept(there, 1, stage.scale.memory) as one, Kept(there, most, stage.scale.memory) as all_:
-        seconds = stage.turns({"1": one.run, str(most): all_.run})
-    best = {name: min(rounds) for name, rounds in seconds.items()}
-    result.figures[f"cores_1_to_{most}"] = best["1"] / best[str(most)]
-    result.detail["cores_s"] = {name: round(s, 3) for name, s in best.items()}
-    result.curves["cores"] = best
+    for name, rows in ("", _MORE * stage.scale.rows), ("_small", stage.scale.rows):
+        there = stage.lay("uniform", rows)
+        with Kept(there, 1, stage.scale.memory) as one, Kept(there, most, stage.scale.memory) as all_:
+            seconds = stage.turns({"1": one.run, str(most): all_.run})
+        best = {count: min(rounds) for count, rounds in seconds.items()}
+        result.figures[f"cores_1_to_{most}{name}"] = best["1"] / best[str(most)]
+        result.detail[f"cores{name}"] = {"rows": rows, "s": {count: round(s, 3) for count, s in best.items()}}
+        result.curves[f"cores{name}"] = best
 
 
 class Kept:

@@ -137,7 +137,7 @@ class Drive:
         cut = self._in_role("cut", lambda: pieces.mapInArrow(
             cutting.cutting(self._folder.path, plan.id, partitions), cutting.COLUMNS
         ))  # fmt: skip
-        hosted = [self._hosted(part, host) for host, part in enumerate(_divided(cut, hosts))]
+        hosted = [self._hosted(part, host) for host, part in enumerate(divided(cut, hosts))]
         together = hosted[0]
         for one in hosted[1:]:
             together = together.unionAll(one)
@@ -301,7 +301,7 @@ class Drive:
             self._folder.end = {"given": len(self._giving.all), "stopped": why}
 
 
-def _divided(cut: DataFrame, hosts: int) -> list[DataFrame]:
+def divided(cut: DataFrame, hosts: int) -> list[DataFrame]:
     """For each host its cells. They are cut once, whoever they are for: hosts share one exchange, as Spark reuses those
     that are alike. A condition that seems to be left to chance is not pushed below it, where they would differ.
     """

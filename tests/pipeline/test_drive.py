@@ -1,11 +1,15 @@
-"""What an earlier stage gives is told to the blocks above it once, whoever asks for it again."""
+"""What is done once: what an earlier stage gives is told to the blocks above it, whoever asks for it again, and what
+comes is cut, whichever host it is for."""
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from fixtures import Web
 from mediator.answering import verdicts_of
@@ -14,7 +18,7 @@ from mediator.query.understand import understand
 from pipeline.cells.envelopes import Came, Lookup, Over
 from pipeline.cells.packing import unpacked
 from pipeline.spread.above import written
-from pipeline.spread.drive import Drive
+from pipeline.spread.drive import Drive, divided
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import Given
 from pipeline.spread.plan import planned
@@ -57,3 +61,19 @@ def test_its_rows_are_told_once(calm: Web, tmp_path: Path) -> None:
     told = [unpacked(e.envelope, plan.relations) for e in entries(folder.strand("drive")) if e.envelope]
     assert sum(isinstance(one, Came) for one in told) == 1
     assert sum(isinstance(one, Over) for one in told) == 4
+
+
+def test_it_is_cut_once(spark: SparkSession, tmp_path: Path) -> None:
+    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            (tmp_path / uuid.uuid4().hex).touch()
+            yield batch.rename_columns(["cell"])
+
+    pieces = spark.range(0, 100, 1, 2).mapInArrow(cut, "cell long")
+    first, *others = [part.groupBy("cell").count() for part in divided(pieces, 3)]
+    for other in others:
+        first = first.unionAll(other)
+    assert sorted(row.cell for row in first.collect()) == list(range(100))
+    assert len(list(tmp_path.iterdir())) == 2
+    for host, part in enumerate(divided(pieces, 3)):
+        assert {row.cell % 3 for row in part.collect()} == {host}
