@@ -54,6 +54,18 @@ async def answered(web: Web, folder: Path, sql: str = SQL) -> tuple[Counter[Row]
     return rows, answers.report
 
 
+class FirstAlone:
+    """The first page comes at once and the others long after it, or when it was struck: so there is more to come when
+    answers are given first, however busy the machine is."""
+
+    def __init__(self, struck: Path) -> None:
+        self._struck, self._requests = struck, 0
+
+    def __call__(self, random: Random) -> float:
+        self._requests += 1
+        return 0.0 if self._requests == 1 or self._struck.exists() else 20.0
+
+
 @pytest.fixture(autouse=True)
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries have sessions of their own, whoever has one in this process."""
@@ -73,7 +85,8 @@ async def test_what_was_given_before_spark_knew_of_it_is_not_given_again(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
-    with book_trade(60, book_page=20) as web:
+    pages = Behaviour(latency=FirstAlone(tmp_path / "c" / "struck"))
+    with book_trade(60, book_page=20, behaviours={"books": pages}) as web:
         rows, _ = await answered(web, tmp_path / "c")
         true = truth(web)
     assert (tmp_path / "c" / "struck").exists()
