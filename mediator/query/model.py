@@ -223,3 +223,4 @@ class Query:
     stages: tuple[Stage, ...]  # the last one gives the answers
     schema: pa.Schema  # of the answers, under the names that the user wrote
     functions: tuple[Function, ...] = ()  # callers' own, that it calls
+    volatile: bool = False  # whether rows may differ when it is run again over the same

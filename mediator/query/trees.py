@@ -70,6 +70,16 @@ def is_volatile(node: exp.Expr) -> bool:
     ) or any(not f.steady for f in functions_in(node))
 
 
+def takes_any(statement: exp.Expr) -> bool:
+    """Whether some query within it has a LIMIT and no order, and so takes whichever rows come first."""
+    return any(
+        query is not statement
+        and (query.args.get("limit") or query.args.get("offset"))
+        and not query.args.get("order")
+        for query in statement.find_all(exp.Query)
+    )
+
+
 def why_costly(node: exp.Expr) -> str:
     """Why a condition is worth a module of its own, for people; empty for one that is not."""
     for part in node.find_all(exp.Func, exp.RegexpILike):

@@ -16,6 +16,7 @@ from mediator.query.plan import Planner
 from mediator.query.scope import unique
 from mediator.query.steady import steady
 from mediator.query.streams import finish
+from mediator.query.trees import is_volatile, takes_any
 from mediator.statements.patience import go_on
 
 
@@ -34,6 +35,7 @@ def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     columns = unique(check(statement, sql, catalog, parameters))
     functions = bind(statement, catalog.functions, sql)
     steady(statement)
+    volatile = is_volatile(statement) or takes_any(statement)
     names = Names(catalog, sql)
     names.resolve(statement)
     statement = _unwrapped(statement)
@@ -41,7 +43,7 @@ def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     planner = Planner(names)
     planner.query(statement)
     stages = finish(planner.stages, statement, columns)
-    return Query(sql, tuple(stages), stages[-1].schema, functions)
+    return Query(sql, tuple(stages), stages[-1].schema, functions, volatile)
 
 
 def _unwrapped(statement: exp.Expr) -> exp.Expr:

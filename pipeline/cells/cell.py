@@ -18,6 +18,7 @@ from mediator.eddy.floating import Floating
 from mediator.flow.batch import Batch
 from mediator.flow.events import Arrived, Ask, Cancel, Command, Emit, Exhausted, Failed, Landing, Urge
 from mediator.query.model import Block, Column
+from mediator.state.stem import SteM
 from pipeline.cells.envelopes import Broken, Came, Envelope, Lookup, Over
 from pipeline.cells.hypercube import Hypercube
 from pipeline.cells.wings import Winged
@@ -65,7 +66,15 @@ class Cell:
     @property
     def size(self) -> int:
         """Bytes of memory that its rows take, about."""
-        return sum(stem.size for stem in {id(v.stem): v.stem for v in self.eddy.run.views.values()}.values())
+        return sum(stem.size for stem in self._stems)
+
+    @property
+    def rows(self) -> int:
+        return sum(stem.store.n for stem in self._stems)
+
+    @property
+    def _stems(self) -> Iterable[SteM]:
+        return {id(view.stem): view.stem for view in self.eddy.run.views.values()}.values()
 
     @property
     def open(self) -> Sequence[Lookup]:

@@ -24,8 +24,8 @@ def addressed(
     if cells is None:
         assert isinstance(envelope, Came)
         yield from _parts(plan, envelope)
-    elif cells:
-        yield cells, envelope
+    elif here := [cell for cell in cells if cell < len(plan.cells)]:  # some may be of an earlier layout
+        yield here, envelope
 
 
 def _parts(plan: Plan, came: Came) -> Iterator[tuple[list[int], Came]]:

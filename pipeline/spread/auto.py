@@ -57,7 +57,8 @@ class AutoAnswers:
 
     def __init__(self, job: Job, room: int, why_not: str) -> None:
         self._job, self._room = job, room
-        self._why_not = why_not  # no query can move; nothing where it can
+        # Why it cannot move; nothing where it can. Rows that Spark does not find again would be given anew.
+        self._why_not = why_not or ("its rows may differ when it is run again" if job.query.volatile else "")
         self._here: Answers = job.here()
         self._there: AnswerStream | None = None
         self._before = Before()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.cells.envelopes import Came, Envelope
+from pipeline.cells.envelopes import Came
 from pipeline.cells.packing import packed, unpacked
 from pipeline.spread.addressing import addressed
 from pipeline.spread.opening import opened
@@ -53,13 +53,14 @@ def bundled(plan: Plan, entries: Iterable[Entry]) -> dict[int, bytearray]:
                 bundles.setdefault(cell, bytearray())
             continue
         envelope = unpacked(entry.envelope, plan.relations)
-        for one in _landed(envelope, entry, plan):
-            for cells, part in addressed(plan, one, entry.cells):
-                content = packed(part, plan.relations)
-                for cell in cells:
-                    bundle = bundles.setdefault(cell, bytearray())
-                    bundle += len(content).to_bytes(8, "little")
-                    bundle += content
+        if isinstance(envelope, Came):
+            envelope = landed(envelope, entry, plan)
+        for cells, part in addressed(plan, envelope, entry.cells):
+            content = packed(part, plan.relations)
+            for cell in cells:
+                bundle = bundles.setdefault(cell, bytearray())
+                bundle += len(content).to_bytes(8, "little")
+                bundle += content
     return bundles
 
 
@@ -71,16 +72,14 @@ def unbundled(content: bytes) -> Iterator[bytes]:
         at += 8 + size
 
 
-def _landed(envelope: Envelope, entry: Entry, plan: Plan) -> Iterator[Envelope]:
+def landed(came: Came, entry: Entry, plan: Plan) -> Came:
     """With the rows of the file that it speaks of, if it does."""
     if entry.file is None:
-        yield envelope
-        return
-    assert isinstance(envelope, Came)
-    schema = plan.relations[envelope.lookups[0].relation].schema
+        return came
+    schema = plan.relations[came.lookups[0].relation].schema
     file = pq.ParquetFile(entry.file)
     table = file.read_row_group(entry.part, columns=schema.names)
-    yield replace(envelope, rows=table.select(schema.names).cast(schema).combine_chunks().to_batches()[0])
+    return replace(came, rows=table.select(schema.names).cast(schema).combine_chunks().to_batches()[0])
 
 
 def _rows(bundles: dict[int, bytearray], strand: str, number: int, partitions: int) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ from pipeline.spread.pieces import count, numbered
 from pipeline.spread.plan import Plan
 from pipeline.spread.portion import is_site
 from pipeline.spread.seeding import entries_of_file
-from pipeline.spread.strands import Entry, Strand
+from pipeline.spread.strands import DRIVE, Entry, Strand
 from pipeline.spread.strands import entries as entries_of_strand
 
 _LOOK = 0.02  # seconds between two looks at how it goes
@@ -46,7 +46,6 @@ _STREAM = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
-_MINE = "drive"
 
 
 class Drive:
@@ -80,7 +79,7 @@ class Drive:
         """To the end, or until somebody stops it. Raises what went wrong with Spark."""
         if self._folder.end is not None:
             return
-        self._strand = Strand(self._folder.strand(_MINE))
+        self._strand = Strand(self._folder.strand(DRIVE))
         try:
             self._begin()
             why = self._in_cells() if self._plan.cells else self._without()

@@ -7,7 +7,8 @@
 - `given/00000000.json`, ...: what has been given, in its order. What comes of a batch of the stream says which;
 - `asking/STRAND.json`: how an asker stands, for whoever watches (the one thing that is written again and again);
 - `stop.json`: somebody wants it to end; `end.json`: it has ended, and how much was given;
-- `checkpoint`: Spark's own.
+- `checkpoint`: Spark's own;
+- `next`: the same query as it was laid out anew, in a folder like this one.
 """
 
 from __future__ import annotations
@@ -43,6 +44,18 @@ class Folder:
 
     def strand(self, name: str) -> Path:
         return self.path / "log" / name
+
+    @property
+    def next(self) -> Folder:
+        return Folder(self.path / "next")
+
+    @property
+    def last(self) -> Folder:
+        """Of the query's last layout."""
+        found = self
+        while found.next.begun:
+            found = found.next
+        return found
 
     def begin(self, plan: Plan) -> None:
         """Raises `SpreadError` where there is no writing."""

@@ -123,8 +123,10 @@ class Hosting:
 
 
 def _forget(folder: Path) -> None:
-    """Cells of queries that have ended."""
-    for key in [key for key in _LIVE if key[0] != folder and not key[0].exists()]:
+    """Cells of queries that have ended, and of layouts that are not used any more."""
+    for key in [
+        k for k in _LIVE if k[0] != folder and (not k[0].exists() or Folder(k[0]).next.path.exists())
+    ]:
         del _LIVE[key]
 
 
@@ -167,7 +169,7 @@ def _answered(plan: Plan, folder: Path, number: int, batch: int, said: Said) -> 
 def status_of(plan: Plan, number: int, cell: Cell) -> dict[str, Any]:
     """How a cell stands; of one that has finished, what it has to report."""
     if not cell.finished:
-        return {"finished": False}
+        return {"finished": False, "rows": cell.rows}
     report = report_of(cell.eddy, lambda name: name not in plan.stages)
     relations = {}
     for relation in report.relations:
@@ -184,4 +186,4 @@ def status_of(plan: Plan, number: int, cell: Cell) -> dict[str, Any]:
                 for f in relation.failures
             ],
         }
-    return {"finished": True, "relations": relations}
+    return {"finished": True, "rows": cell.rows, "relations": relations}

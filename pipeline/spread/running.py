@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -23,9 +24,10 @@ from pipeline.spread.above import batches_of, remarks
 from pipeline.spread.driving import Driving, Gone
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
-from pipeline.spread.given import Given, Status, given
+from pipeline.spread.given import File, Given, Status, given
 from pipeline.spread.parquet import link, prepared, put_batch
 from pipeline.spread.plan import Plan
+from pipeline.spread.relaying import Balance, Lay, go_on, laid_anew, may_move
 from pipeline.spread.reporting import report
 from pipeline.spread.tail import Before, Tail
 from pipeline.spread.watching import watched
@@ -45,19 +47,24 @@ class SpreadAnswers:
         self,
         job: Job,
         folder: Folder,
-        lay: Callable[[Stock], Plan],
-        driving: Callable[[Plan], Driving],
+        begun: Callable[[Stock], tuple[Folder, Plan]],
+        lay: Lay,
+        driving: Callable[[Folder, Plan], Driving],
         kept: bool,
         before: Before | None = None,
     ) -> None:
-        """`lay` makes the plan, of what this process holds, and puts it into the folder; `driving` begins to carry it
-        out, again where it ends too soon. Answers that were given `before` are not given again."""
+        """`begun` finds the plan in the folder, or puts it there, with what this process holds; `driving` begins to
+        carry it out, again where it ends too soon. `lay` lays it out by what has come. Answers that were given `before`
+        are not given again."""
         self.schema = job.query.schema
         self.warnings = job.warnings
         self.steering = Steering(job.settings.prefer, tuple(job.settings.pause), job.settings.boost)
         self.paused: tuple[Paused, ...] = ()
         self._job, self._folder, self._kept = job, folder, kept
-        self._lay, self._begin, self._before = lay, driving, before
+        self._whole = folder  # with all layouts that there were
+        self._begun, self._lay, self._drive, self._before = begun, lay, driving, before
+        self._layouts: list[Folder] = []  # that answers came of
+        self._balance = None if before or not may_move(job) else Balance()
         self._plan: Plan | None = None
         self._driving: Driving | None = None
         self._seconds = job.settings.max_seconds
@@ -94,9 +101,10 @@ class SpreadAnswers:
         self._loop = asyncio.get_running_loop()
         try:
             async with self._job.stock() as stock:
-                self._plan = await asyncio.to_thread(self._lay, stock)
-            self._tail = Tail(self._plan, self._before)
-            self._remarks = await asyncio.to_thread(remarks, self._plan)
+                self._folder, plan = await asyncio.to_thread(self._begun, stock)
+            self._layouts.append(self._folder)
+            self._plan, self._tail = plan, Tail(plan, self._before)
+            self._remarks = await asyncio.to_thread(remarks, plan)
             if self._stopping:  # before there was a folder to say it in
                 self._folder.stop = self._stopping
             await self._start()
@@ -194,7 +202,7 @@ class SpreadAnswers:
 
     def _clear(self) -> None:
         if not self._kept:
-            self._folder.clear()
+            self._whole.clear()
 
     def _watch_the_time(self) -> None:
         if self._seconds is not None:
@@ -205,24 +213,80 @@ class SpreadAnswers:
 
     async def _start(self) -> None:
         assert self._plan is not None
-        self._driving = self._begin(self._plan)
+        self._driving = self._drive(self._folder, self._plan)
         await self._driving.start()
 
     async def _look(self) -> None:
         """Take what was given; start it again where it has gone."""
         assert self._driving is not None
         end = await asyncio.to_thread(lambda: self._folder.end)
-        for one in await asyncio.to_thread(lambda: list(given(self._folder.given, self._taken))):
-            self._tries = 0
-            await asyncio.to_thread(self._take, one)
+        await self._take_all()
         if end is not None and self._taken >= end["given"]:
             await asyncio.to_thread(self._close, str(end["stopped"]))
+        elif self._tips and (plan := await asyncio.to_thread(self._laid_anew)) is not None:
+            await self._go_on(plan)
         elif not self._found:
             try:
                 self._driving.check()
             except Gone as error:
                 await self._again(error)
             await asyncio.sleep(_LOOK)
+
+    async def _take_all(self) -> None:
+        for one in await asyncio.to_thread(lambda: list(given(self._folder.given, self._taken))):
+            self._tries = 0
+            await asyncio.to_thread(self._take, one)
+
+    @property
+    def _tips(self) -> bool:
+        """Whether some cells have so much of the work that it is time to find out why."""
+        going_on = not self._stopping and not self._enough
+        assert self._plan is not None
+        return self._balance is not None and going_on and self._balance.tips(self._plan, self._cells)
+
+    def _laid_anew(self) -> Plan | None:
+        assert self._plan is not None
+        return laid_anew(self._plan, self._folder, self._lay)
+
+    async def _go_on(self, plan: Plan) -> None:
+        """By another layout."""
+        assert self._driving is not None
+        assert self._plan is not None
+        await self._driving.close()
+        await self._take_all()  # what was given meanwhile
+        if self._enough:
+            await asyncio.to_thread(self._close, ENOUGH)
+        if self._enough or self._folder.end is not None:
+            return  # it was quicker
+        rows = sum(status["rows"] for status in self._cells.values())
+        self._remarks += (f"laid out anew after {rows:,} rows: some values stand in very many of them",)
+        before = await asyncio.to_thread(self._given_so_far)
+        self._folder = await asyncio.to_thread(go_on, self._folder, plan)
+        self._layouts.append(self._folder)
+        self._plan, self._tail = plan, Tail(plan, before)
+        self._cells, self._taken = {}, 0
+        if self._stopping:
+            self._folder.stop = self._stopping
+        await self._start()
+
+    def _given_so_far(self) -> Before:
+        """All answers, of all layouts."""
+        assert self._plan is not None
+        found = Before()
+        for folder in self._layouts:
+            tail = Tail(self._plan, deepcopy(found))
+            for one in given(folder.given):
+                for file in one.files:
+                    for out in self._fed(tail, file):
+                        found.given(out)
+        return found
+
+    def _fed(self, tail: Tail, file: File) -> Iterator[pa.RecordBatch]:
+        """The answers that a file comes to."""
+        assert self._plan is not None
+        if file.stage in self._plan.results:
+            for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
+                yield from tail.feed(file.stage, batch)
 
     async def _again(self, error: Gone) -> None:
         self._tries += 1
@@ -241,14 +305,13 @@ class SpreadAnswers:
         self._taken += 1
         self._cells |= one.cells
         for number, file in enumerate(one.files):
-            if file.stage not in self._plan.results or self._enough:
-                continue
-            if self._folder_of_answers is not None and self._tail.passes:
+            if self._enough:
+                break
+            if self._folder_of_answers is not None and self._tail.passes and file.stage in self._plan.results:
                 link(self._folder_of_answers, f"{self._taken:08d}-{number:06d}", Path(file.path))
                 self._linked += file.rows
                 continue
-            for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
-                self._found += self._tail.feed(file.stage, batch)
+            self._found += self._fed(self._tail, file)
         if self._tail.done and not self._enough:
             self._enough = True
             self._folder.stop = ENOUGH

@@ -1,4 +1,4 @@
-"""Values that stand in so many rows that they need cells of their own: by a profile, or in what is held already."""
+"""Values that stand in so many rows that they need cells of their own: by a profile, or in rows that are there."""
 
 from __future__ import annotations
 

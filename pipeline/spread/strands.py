@@ -29,6 +29,7 @@ SCHEMA = pa.schema(
 )
 
 SEEDS = "seeds"  # the strand of what is known when the query begins
+DRIVE = "drive"  # and that of the drive, which is for the cells of one layout
 Counts = dict[str, dict[str, int]]  # by relation: asked, answered, failed, rows
 
 
