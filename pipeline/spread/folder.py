@@ -30,7 +30,7 @@ from pipeline.packages import version
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.plan import Plan
 
-FORMAT = 1
+FORMAT = 2
 
 
 class Folder:
