@@ -51,7 +51,7 @@ test: setup ## run every test, in parallel
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { echo "The tests start a PostgreSQL server, and there is none here: apt-get install postgresql"; exit 1; }
 	@$(BIN)/python -m pipeline.java >/dev/null
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --durations 20 --durations-min 5
 
 check: setup ## format, lint, types, import contract
 	$(BIN)/ruff format --check .

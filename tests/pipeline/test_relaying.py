@@ -73,21 +73,17 @@ async def asked(web: Web, sql: str, folder: Path) -> tuple[Counter[Row], Report]
     return rows, answers.report
 
 
-@pytest.mark.parametrize(
-    ("sql", "apart"),
-    [(SQL, False), (SQL, True), (DISTINCT, False)],
-    ids=["here", "in a session of its own", "distinct"],
-)
+@pytest.mark.parametrize("apart", [False, True], ids=["here", "in a session of its own"])
 class TestTheAnswers:
     pytestmark = on_spark
 
     async def test_are_the_same_and_are_so_when_it_goes_on_once_more(
-        self, sql: str, apart: bool, uneven: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, apart: bool, uneven: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         if apart:
             monkeypatch.setattr(engine, "_session", lambda: None)
-        rows, report = await asked(uneven, sql, tmp_path / "c")
-        true = Counter(truth(uneven, sql))
+        rows, report = await asked(uneven, SQL, tmp_path / "c")
+        true = Counter(truth(uneven, SQL))
         assert rows == true
         assert report.complete
         assert [r for r in report.remarks if r.startswith("laid out anew after 1,")]
@@ -97,7 +93,7 @@ class TestTheAnswers:
         assert isinstance(last, Winged)
         assert not isinstance(first, Winged)
         before = uneven.requests
-        assert (await asked(uneven, sql, tmp_path / "c"))[0] == true
+        assert (await asked(uneven, SQL, tmp_path / "c"))[0] == true
         assert uneven.requests == before
 
 
