@@ -89,7 +89,7 @@ StoreFolder = Annotated[
         "--store",
         metavar="DIR",
         help="A folder where rows, and what was measured of the sites, outlive the run: what is fresh there is not "
-        "asked again.",
+        "asked again. What is found on Spark is kept by --checkpoint instead.",
     ),
 ]
 MaxAge = Annotated[
@@ -157,7 +157,7 @@ def query(
         check_into(engine, into, output, format_)
         chosen = format_for(format_, output, partials)
         check_trace(trace, output)
-        check_engine(engine, checkpoint, trace=trace, store=store, partials=partials, prefer=prefer)
+        check_engine(engine, checkpoint, trace=trace, partials=partials, prefer=prefer)
         question = Question(
             _statement(sql, file),
             pairs("--parameter", parameter),

@@ -8,6 +8,7 @@ verified: as many rows as DuckDB finds, and the same sum over their hashes. Sess
     vs_spark_sql_skewed               the same, some orders having many lines and some books in many             2.0
     vs_spark_sql_correlated           the same, where it is told by an order which join drops its lines          2.0
     first_result_vs_spark_sql         our time to the first answers ÷ the end of plain batch Spark SQL           0.3
+    first_result_vs_spark_sql_skewed, first_result_vs_spark_sql_correlated                    the same of those
     vs_spark_stream_join              our time ÷ that of Spark's own stream-stream join, two relations           0.4
     vs_spark_stream_join_five         the same of five, with fewer rows: more run out of this memory
     vs_local_small, vs_local_large    our time ÷ that of the local engine, over rows that lie in its memory
