@@ -15,7 +15,8 @@ The layers around one request, from the outside in:
 4. breaker (`breaker`): a mirror that is down is left alone, but for one request on probation at a time
 5. limiter (`gate`): the source's rate, its own word (`Retry-After`), and as many at once as it bears (`width`)
 6. hedge (`walk`, `race`, `contest`): a late request is sent once more, to another mirror or, where the source allows
-   it, to the same one; at most 4 % more requests, 16 % where first rows are wanted, the first reply wins, the others are called back
+   it, to the same one; at most 4 % more requests, 16 % where first rows are wanted; the first reply wins, the others
+   are called back
 7. robots (`robots`): where the source obeys it, what its robots.txt forbids goes no further
 8. deadline (`fetch`): one for all attempts at a page
 9. retry (`fetch`, `backoff`): what may pass is asked again, paid for by the source's `budget` (10 % and a trickle);

@@ -24,7 +24,7 @@ def addressed(
     if cells is None:
         assert isinstance(envelope, Came)
         yield from _parts(plan, envelope)
-    elif here := [cell for cell in cells if cell < len(plan.cells)]:  # some may be of an earlier layout
+    elif here := [cell for cell in cells if cell in plan.cells]:  # others are of another layout
         yield here, envelope
 
 

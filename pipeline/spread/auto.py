@@ -31,6 +31,7 @@ from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.engine import SparkEngine
 from pipeline.spread.memory import memory_of_machine
+from pipeline.spread.relaying import found_again
 from pipeline.spread.tail import Before
 
 _SHARE = 4  # of the machine's memory, for one query
@@ -57,8 +58,8 @@ class AutoAnswers:
 
     def __init__(self, job: Job, room: int, why_not: str) -> None:
         self._job, self._room = job, room
-        # Why it cannot move; nothing where it can. Rows that Spark does not find again would be given anew.
-        self._why_not = why_not or ("its rows may differ when it is run again" if job.query.volatile else "")
+        self._why_not = why_not  # no query can move; nothing where it can
+        self._found_again = found_again(job.query)
         self._here: Answers = job.here()
         self._there: AnswerStream | None = None
         self._before = Before()
@@ -167,14 +168,18 @@ class AutoAnswers:
 
     @property
     def _outgrown(self) -> bool:
-        going_on = not self._here.ended and not self._stopping
-        return not self._why_not and going_on and self._here.size > self._room
+        if self._why_not or self._here.ended or self._stopping:
+            return False
+        # Rows that Spark does not find again would be given twice.
+        return self._here.size > self._room and (self._found_again or not self._before.count)
 
     async def _move(self) -> None:
         held = self._here.size
-        self._left += await self._here.leave()
-        for batch in self._left:
-            self._before.given(batch)
+        left = await self._here.leave()
+        if self._found_again:  # else Spark is to give all rows
+            self._left += left
+            for batch in left:
+                self._before.given(batch)
         self._report_here = self._here.report
         self._moved_at = f"moved to Spark when what was found took {held / 1e6:,.1f} MB of memory"
         calls, size = self._here.spent

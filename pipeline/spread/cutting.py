@@ -30,11 +30,11 @@ SCHEMA = pa.schema(
 Cut = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def cutting(folder: Path, id_: str, partitions: int) -> Cut:
+def cutting(folder: Path, id_: str, layout: int, partitions: int) -> Cut:
     """What `mapInArrow` runs."""
 
     def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plan = opened(folder, id_)
+        plan = opened(folder, id_, layout)
         for batch in batches:
             for strand, number, path in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 bundles = bundled(plan, entries_of(Path(path)))
@@ -49,7 +49,7 @@ def bundled(plan: Plan, entries: Iterable[Entry]) -> dict[int, bytearray]:
     bundles: dict[int, bytearray] = {}
     for entry in entries:
         if not entry.envelope:  # that it is to begin
-            for cell in entry.cells or ():
+            for cell in plan.cells.keys() & (entry.cells or ()):
                 bundles.setdefault(cell, bytearray())
             continue
         envelope = unpacked(entry.envelope, plan.relations)

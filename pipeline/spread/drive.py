@@ -6,9 +6,10 @@ All that it knows it knows from the folder, so that another can go on where it w
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,8 +32,9 @@ from pipeline.spread.host import COLUMNS, Host
 from pipeline.spread.pieces import count, numbered
 from pipeline.spread.plan import Plan
 from pipeline.spread.portion import is_site
+from pipeline.spread.relaying import Balance, laid_anew
 from pipeline.spread.seeding import entries_of_file
-from pipeline.spread.strands import DRIVE, Entry, Strand
+from pipeline.spread.strands import Entry, Strand
 from pipeline.spread.strands import entries as entries_of_strand
 
 _LOOK = 0.02  # seconds between two looks at how it goes
@@ -46,6 +48,7 @@ _STREAM = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
+_MINE = "drive"
 
 
 class Drive:
@@ -60,7 +63,8 @@ class Drive:
         """`ask` runs askers until the spread ends, where Spark's tasks are not to."""
         self._session, self._folder, self._plan = session, folder, plan
         self._context = session.sparkContext
-        self._giving = Giving(folder.given)
+        self._giving = Giving(folder.given, plan.layout)
+        self._balance = Balance()
         self._asks = count(folder.asks)
         self._wanted: dict[Lookup, set[int]] = {}  # of earlier stages, by whom
         self._served: dict[Lookup, bytes] = {}  # those of them that were told, and what of their end
@@ -79,7 +83,7 @@ class Drive:
         """To the end, or until somebody stops it. Raises what went wrong with Spark."""
         if self._folder.end is not None:
             return
-        self._strand = Strand(self._folder.strand(DRIVE))
+        self._strand = Strand(self._folder.strand(_MINE))
         try:
             self._begin()
             why = self._in_cells() if self._plan.cells else self._without()
@@ -91,15 +95,28 @@ class Drive:
         """Why it stopped before the end, if it did."""
         self._session.dataSource.register(stream.SpreadSource)
         askers = InheritableThread(target=self._ask, name="askers")
-        query = self._stream()
-        askers.start()
         try:
-            return self._follow(query)
+            while True:
+                query = self._stream()
+                if askers.ident is None:
+                    askers.start()
+                try:
+                    why = self._follow(query)
+                finally:
+                    _stop(query)
+                if why is not None:
+                    return why
         except BaseException:
             self._context.cancelJobGroup(self._group)
             raise
-        finally:
-            _stop(query)
+
+    def _go_on_by(self, plan: Plan) -> None:
+        """By another layout. Nothing is given while this is done, as the stream has stopped."""
+        before = self._plan
+        self._folder.lay(plan)
+        self._plan, self._giving = plan, Giving(self._folder.given, plan.layout)
+        self._strand.write([Entry(b"", tuple(plan.cells))])
+        shutil.rmtree(self._folder.checkpoint(before.layout), ignore_errors=True)
 
     def _without(self) -> str:
         """Where nothing is read."""
@@ -109,14 +126,16 @@ class Drive:
     def _begin(self) -> None:
         for number in range(self._asks):
             self._want(asks.read_asks(numbered(self._folder.asks, number, "arrow"), self._plan.relations))
+        begun: set[int] = set()
         for entry in entries_of_strand(self._strand.folder):
+            begun.update(() if entry.envelope else entry.cells or ())
             told = unpacked(entry.envelope, self._plan.relations) if entry.envelope else None
             if isinstance(told, Over):
                 self._served[told.lookup] = entry.envelope
             elif isinstance(told, Came):
                 self._landings = max(self._landings, told.landing)
-        if not self._strand.pieces:
-            self._strand.write([Entry(b"", tuple(range(len(self._plan.cells))))])
+        if not begun.issuperset(self._plan.cells):
+            self._strand.write([Entry(b"", tuple(self._plan.cells))])
 
     # The stream.
 
@@ -134,7 +153,7 @@ class Drive:
             .load()
         )
         cut = self._in_role("cut", lambda: pieces.mapInArrow(
-            cutting.cutting(self._folder.path, plan.id, partitions), cutting.COLUMNS
+            cutting.cutting(self._folder.path, plan.id, plan.layout, partitions), cutting.COLUMNS
         ))  # fmt: skip
         hosted = [self._hosted(part, host) for host, part in enumerate(divided(cut, hosts))]
         together = hosted[0]
@@ -142,7 +161,7 @@ class Drive:
             together = together.unionAll(one)
         with self._set({_PARTITIONS: str(partitions), **_STREAM}):
             return (
-                together.writeStream.option("checkpointLocation", str(self._folder.checkpoint))
+                together.writeStream.option("checkpointLocation", str(self._folder.checkpoint(plan.layout)))
                 .foreachBatch(self._batch)
                 .start()
             )
@@ -165,7 +184,7 @@ class Drive:
 
     def _hosted(self, cut: DataFrame, host: int) -> DataFrame:
         return self._in_role(f"host {host}", lambda: cut.groupBy("key").transformWithState(
-            Host(self._folder.path, self._plan.id), COLUMNS, "append", "none"
+            Host(self._folder.path, self._plan.id, self._plan.layout), COLUMNS, "append", "none"
         ))  # fmt: skip
 
     def _in_role(self, role: str, make: Any) -> DataFrame:
@@ -222,13 +241,21 @@ class Drive:
 
     # The end.
 
-    def _follow(self, query: StreamingQuery) -> str:
-        """Until all that the answer is made of has been given; why it stopped before that, if it did."""
+    def _follow(self, query: StreamingQuery) -> str | None:
+        """Until all that the answer is made of has been given; why it stopped before that, if it did. None where it
+        goes on by another layout."""
         while True:
             with self._lock:
                 more = self._go_on()
+                cells = dict(self._giving.cells)
             if not more:
                 return ""
+            if self._balance.tips(self._plan, cells):
+                plan = laid_anew(self._plan, self._folder, cells)
+                if plan is not None:
+                    _stop(query)
+                    self._go_on_by(plan)
+                    return None
             if self._left:
                 raise SpreadError("it was left")
             if (why := self._folder.stop) is not None:
@@ -267,8 +294,10 @@ class Drive:
         if names:
             self._giving.give(Given(None, (), ended=tuple(sorted(names))))
 
-    def _make(self, stage: SqlStage) -> None:
-        files = made(self._session, self._plan, self._folder, stage, self._giving.files(stage.reads))
+    def _make(self, stage: SqlStage, files: Sequence[File] | None = None) -> None:
+        """Of these files, or of all that there are."""
+        reads = self._giving.files(stage.reads) if files is None else files
+        files = made(self._session, self._plan, self._folder, stage, reads)
         self._giving.give(Given(None, tuple(files), ended=(stage.name,)))
 
     def _serve_stages(self) -> None:
@@ -296,7 +325,7 @@ class Drive:
             if why:
                 for stage in self._plan.above:
                     if stage.name not in self._giving.ended:
-                        self._make(stage)
+                        self._make(stage, self._giving.most(stage.reads))
             self._folder.end = {"given": len(self._giving.all), "stopped": why}
 
 

@@ -14,15 +14,17 @@ from mediator.binding.counting import Counting
 from mediator.clock import wall
 from mediator.engines import AnswerStream, Job, Stock
 from mediator.query.model import Alias, BlockStage
+from mediator.state.stem import SteM
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.driving import Driving, Process, Thread
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
+from pipeline.spread.relaying import found_again
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
-from pipeline.spread.skew import Sample, heavy, held
+from pipeline.spread.skew import heavy, held
 from pipeline.spread.strands import SEEDS
 from pipeline.spread.tail import Before
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 _SLOTS = 8  # at most, where nobody says
 _ASKERS = 1
-_NOTHING: Mapping[str, int] = {}
 
 
 class SparkEngine:
@@ -49,26 +50,25 @@ class SparkEngine:
             )
         folder = Folder(Path(said).absolute() if said else _passing())
 
-        def lay(sample: Sample, told: Mapping[str, int]) -> Plan:
-            return laid_out(job, sample, session, told)
+        def lay(stock: Stock) -> Plan:
+            # What was given before is left out of one layout only.
+            return laid(folder, job, stock, session, fixed=before is not None)
 
-        def driving(folder: Folder, plan: Plan) -> Driving:
+        def driving(plan: Plan) -> Driving:
             return Process(folder) if session is None else Thread(folder, plan, session)
 
-        def begun(stock: Stock) -> tuple[Folder, Plan]:
-            here = folder.last
-            return here, begin(here, job, stock, lambda: lay(held(stock.stems), {}))
-
-        return SpreadAnswers(job, folder, begun, lay, driving, bool(said), before)
+        return SpreadAnswers(job, folder, lay, driving, bool(said), before)
 
 
-def begin(folder: Folder, job: Job, stock: Stock, lay: Callable[[], Plan]) -> Plan:
+def laid(
+    folder: Folder, job: Job, stock: Stock, session: SparkSession | None = None, *, fixed: bool = False
+) -> Plan:
     """The query that was begun in this folder, or a new one where there is none. What this process holds goes along."""
     if folder.begun:
         plan = folder.plan()
         folder.check_same(plan, job.catalog, job.query)
     else:
-        plan = lay()
+        plan = laid_out(job, stock.stems, session, fixed=fixed)
         folder.begin(plan)
     if not folder.strand(SEEDS).exists():
         seed(plan, folder, (), Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age))
@@ -98,9 +98,9 @@ def engine() -> SparkEngine:
 
 
 def laid_out(
-    job: Job, sample: Sample, session: SparkSession | None = None, told: Mapping[str, int] = _NOTHING
+    job: Job, stems: Mapping[str, SteM], session: SparkSession | None = None, *, fixed: bool = False
 ) -> Plan:
-    """`sample` gives rows that are known, `told` how many of each relation have come."""
+    """`fixed`: it is not to be laid out anew."""
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
     if session is not None:
         slots = job.settings.slots or slots_in(session)
@@ -110,10 +110,12 @@ def laid_out(
         job.query,
         job.verdicts,
         job.settings,
-        lambda name, alias: max(sizes[name](alias), told.get(alias.relation.name, 0)),
+        lambda name, alias: sizes[name](alias),
         slots=slots,
         askers=_ASKERS,
-        heavy=lambda cube, sizes: heavy(cube, sizes, sample, job.known.profile),
+        heavy=lambda cube, sizes: heavy(cube, sizes, held(stems), job.known.profile),
+        profile=job.known.profile,
+        fixed=fixed or not found_again(job.query),
         workers=slots if session is None or str(session.sparkContext.master).startswith("local") else 1,
     )
 

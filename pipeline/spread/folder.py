@@ -1,14 +1,13 @@
 """Where everything of a spread lies. All of it is written once, appears whole, and never changes.
 
-- `spread.json`: whose it is; `plan.pickle`: what is done where;
+- `spread.json`: whose it is; `plan.pickle`: what is done where; `plan-1.pickle`, ...: as it was laid out anew;
 - `log/STRAND/00000000.arrow`, ...: what the sites answered, in pieces; each writer has a strand of its own;
 - `asks/00000000.arrow`, ...: what cells ask for, after each batch that asks for anything;
 - `answers/STAGE/...parquet`: answers, under names that no other file ever had. They count when they are named in
 - `given/00000000.json`, ...: what has been given, in its order. What comes of a batch of the stream says which;
 - `asking/STRAND.json`: how an asker stands, for whoever watches (the one thing that is written again and again);
 - `stop.json`: somebody wants it to end; `end.json`: it has ended, and how much was given;
-- `checkpoint`: Spark's own;
-- `next`: the same query as it was laid out anew, in a folder like this one.
+- `checkpoint`, `checkpoint-1`, ...: Spark's own, of each layout.
 """
 
 from __future__ import annotations
@@ -40,29 +39,19 @@ class Folder:
         self.given = path / "given"
         self.answers = path / "answers"
         self.asking = path / "asking"
-        self.checkpoint = path / "checkpoint"
 
     def strand(self, name: str) -> Path:
         return self.path / "log" / name
 
-    @property
-    def next(self) -> Folder:
-        return Folder(self.path / "next")
-
-    @property
-    def last(self) -> Folder:
-        """Of the query's last layout."""
-        found = self
-        while found.next.begun:
-            found = found.next
-        return found
+    def checkpoint(self, layout: int) -> Path:
+        return self.path / _numbered("checkpoint", layout)
 
     def begin(self, plan: Plan) -> None:
         """Raises `SpreadError` where there is no writing."""
         try:
             for folder in (self.path, self.asks, self.given, self.answers, self.asking, self.path / "log"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            put_bytes(self.path / "plan.pickle", cloudpickle.dumps(plan))  # type: ignore[no-untyped-call]
+            self.lay(plan)
             about = {"format": FORMAT, "version": version(), "id": plan.id, "sql": plan.query.sql}
             put_text(self.path / "spread.json", json.dumps(about, indent=1))
         except OSError as error:
@@ -71,8 +60,13 @@ class Folder:
                 f"{error.strerror or error}. Name another folder"
             ) from None
 
-    def plan(self, id_: str | None = None) -> Plan:
-        """Raises `SpreadError` where it is another's, or none."""
+    def lay(self, plan: Plan) -> None:
+        """From now on it is laid out so."""
+        content = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
+        put_bytes(self.path / f"{_numbered('plan', plan.layout)}.pickle", content)
+
+    def plan(self, id_: str | None = None, layout: int | None = None) -> Plan:
+        """The last, where no layout is named. Raises `SpreadError` where it is another's, or none."""
         try:
             about = json.loads((self.path / "spread.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -89,7 +83,8 @@ class Folder:
         if id_ not in (None, about["id"]):
             raise SpreadError(f"{self.path}: another query is here: {about['sql']}")
         try:
-            found: Plan = cloudpickle.loads((self.path / "plan.pickle").read_bytes())
+            which = len(list(self.path.glob("plan*.pickle"))) - 1 if layout is None else layout
+            found: Plan = cloudpickle.loads((self.path / f"{_numbered('plan', which)}.pickle").read_bytes())
         except (ImportError, AttributeError) as error:
             raise SpreadError(
                 f"{platform.node()}: what the catalog needs is not here: {error}. Every executor needs the packages "
@@ -135,6 +130,10 @@ class Folder:
 
     def clear(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _numbered(name: str, layout: int) -> str:
+    return f"{name}-{layout}" if layout else name
 
 
 def read_json(path: Path) -> Any:

@@ -1,4 +1,4 @@
-"""What a spread has given so far, in its order: answers, and what cells had to report.
+"""What a spread has given so far, in its order: answers, and what cells had to report. A layout gives all of it anew.
 
 A micro-batch that is done again gives nothing the second time: what it came to is known by its number. Its answers are
 the same, since it was told the same.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ class Given:
     files: tuple[File, ...]
     cells: Mapping[int, Status] = field(default_factory=dict)
     ended: tuple[str, ...] = ()  # stages of which no more rows come
+    layout: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -41,6 +42,7 @@ class Given:
             "files": [[f.stage, f.path, f.rows] for f in self.files],
             "cells": {str(number): status for number, status in self.cells.items()},
             "ended": list(self.ended),
+            "layout": self.layout,
         }
 
     @classmethod
@@ -50,14 +52,15 @@ class Given:
             tuple(File(*f) for f in said["files"]),
             {int(number): status for number, status in said["cells"].items()},
             tuple(said["ended"]),
+            said["layout"],
         )
 
 
 class Giving:
-    """The side that gives. There is one at a time."""
+    """The side that gives. There is one at a time. What other layouts have given counts for `all` only."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, layout: int = 0) -> None:
+        self._folder, self._layout = folder, layout
         self.all: list[Given] = []
         self.cells: dict[int, Status] = {}  # the last that each had to say
         self.ended: set[str] = set()
@@ -69,19 +72,32 @@ class Giving:
         """Whether this is the first time."""
         if one.batch is not None and one.batch in self._batches:
             return False
+        one = replace(one, layout=self._layout)
         put_text(numbered(self._folder, len(self.all), "json"), json.dumps(one.as_dict()))
         self._note(one)
         return True
 
     def _note(self, one: Given) -> None:
         self.all.append(one)
+        if one.layout != self._layout:
+            return
         self.cells |= one.cells
         self.ended |= set(one.ended)
         if one.batch is not None:
             self._batches.add(one.batch)
 
     def files(self, stages: Sequence[str]) -> list[File]:
-        return [file for one in self.all for file in one.files if file.stage in stages]
+        return self._files(stages, self._layout)
+
+    def most(self, stages: Sequence[str]) -> list[File]:
+        """Those of the layout that has found most: where it ends early, the last may have had no time to."""
+        layouts = [self._files(stages, layout) for layout in range(self._layout + 1)]
+        return max(layouts, key=lambda files: sum(file.rows for file in files))
+
+    def _files(self, stages: Sequence[str], layout: int) -> list[File]:
+        return [
+            file for one in self.all if one.layout == layout for file in one.files if file.stage in stages
+        ]
 
 
 def given(folder: Path, first: int = 0) -> Iterator[Given]:

@@ -17,8 +17,8 @@ COLUMNS = "cell int, stage string, rows long, file string, asks binary, status s
 
 
 class Host(StatefulProcessor):
-    def __init__(self, folder: Path, id_: str) -> None:
-        self._folder, self._id = folder, id_
+    def __init__(self, folder: Path, id_: str, layout: int) -> None:
+        self._folder, self._id, self._layout = folder, id_, layout
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._told = handle.getMapState("told", "number int", "data binary")
@@ -31,8 +31,10 @@ class Host(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[Row]:
         from pipeline.spread.hosting import Hosting
+        from pipeline.spread.opening import opened
 
-        yield from Hosting(self._folder, self._id, self._told, self._count).rows(rows)
+        plan = opened(self._folder, self._id, self._layout)
+        yield from Hosting(self._folder, plan, self._told, self._count).rows(rows)
 
     def close(self) -> None:
         pass

@@ -31,7 +31,6 @@ from pipeline.spread.cutting import unbundled
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
 from pipeline.spread.memory import memory_of_machine
-from pipeline.spread.opening import opened
 from pipeline.spread.plan import Plan
 
 _SHARE = 0.6  # of a machine's memory, for the rows of all cells on it
@@ -53,8 +52,8 @@ _LIVE: dict[tuple[Path, int], Live] = {}  # by the folder of the spread, and the
 class Hosting:
     """What a host does in a worker, with Spark's state of one cell at hand."""
 
-    def __init__(self, folder: Path, id_: str, told: MapState, count: ValueState) -> None:
-        self._folder, self._id = folder, id_
+    def __init__(self, folder: Path, plan: Plan, told: MapState, count: ValueState) -> None:
+        self._folder, self._plan = folder, plan
         self._told, self._count = told, count
 
     def rows(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -63,10 +62,9 @@ class Hosting:
         for row in rows:
             by_cell.setdefault(row.cell, []).append((row.strand, row.piece, bytes(row.data)))
         assert len(by_cell) == 1, "each cell has a key of its own"
-        plan = opened(self._folder, self._id)
         for cell, told in by_cell.items():
             chunks = [content for *_, content in sorted(told)]
-            yield self._epoch(plan, cell, chunks)
+            yield self._epoch(self._plan, cell, chunks)
 
     def _epoch(self, plan: Plan, number: int, chunks: list[bytes]) -> Row:
         batch = int(TaskContext.get().getLocalProperty(_BATCH))  # type: ignore[union-attr, arg-type]
@@ -93,7 +91,7 @@ class Hosting:
     ) -> tuple[Live, str]:
         """The cell as it was told so many chunks, and how it was come by. What it asks for on the way is asked."""
         live = _LIVE.pop((self._folder, number), None)
-        _forget(self._folder)
+        _forget(self._folder, plan)
         if live is not None and (live.chunks, live.batch) == before:
             return live, "kept"
         chunks, _ = before
@@ -122,10 +120,12 @@ class Hosting:
         return bytes(found[0])
 
 
-def _forget(folder: Path) -> None:
-    """Cells of queries that have ended, and of layouts that are not used any more."""
+def _forget(folder: Path, plan: Plan) -> None:
+    """Cells of queries that have ended, and of other layouts of this one."""
     for key in [
-        k for k in _LIVE if k[0] != folder and (not k[0].exists() or Folder(k[0]).next.path.exists())
+        (path, number)
+        for path, number in _LIVE
+        if (number not in plan.cells if path == folder else not path.exists())
     ]:
         del _LIVE[key]
 

@@ -10,5 +10,5 @@ from pipeline.spread.plan import Plan
 
 
 @lru_cache(maxsize=4)
-def opened(folder: Path, id_: str) -> Plan:
-    return Folder(folder).plan(id_)
+def opened(folder: Path, id_: str, layout: int) -> Plan:
+    return Folder(folder).plan(id_, layout)

@@ -10,6 +10,7 @@ from functools import cached_property
 from mediator.assembly import Settings
 from mediator.binding.model import Verdict
 from mediator.catalog.model import Catalog, Relation
+from mediator.catalog.profile import NO_PROFILE, Profile
 from mediator.query.model import Alias, BlockStage, Query, SqlStage
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.wings import Winged, winged
@@ -21,7 +22,11 @@ Heavy = Callable[[Hypercube, Sequence[float]], Mapping[int, Mapping[int, float]]
 
 @dataclass(frozen=True)
 class Plan:
-    """`slots` is how many cells are worked on at once, each by a worker process that keeps to its own."""
+    """`slots` is how many cells are worked on at once, each by a worker process that keeps to its own.
+
+    A query may be laid out more than once: `layout` says which time this is, `start` is the number of its first cell,
+    `why` what was wrong with the one before. Cells of another layout have other numbers.
+    """
 
     catalog: Catalog
     query: Query
@@ -31,17 +36,26 @@ class Plan:
     slots: int
     askers: int
     workers: int = 1  # that share a machine, and its memory
+    sizes: Mapping[str, tuple[float, ...]] = field(
+        default_factory=dict
+    )  # rows of each block's aliases, as expected
+    profile: Profile = NO_PROFILE
+    fixed: bool = False  # whether it is to stay as it is laid out
+    layout: int = 0
+    start: int = 0
+    why: str = ""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @cached_property
-    def cells(self) -> tuple[tuple[str, int], ...]:
-        """The stage and the place in its cube of each cell, by its number here."""
-        return tuple((name, place) for name, cube in self.cubes.items() for place in range(cube.cells))
+    def cells(self) -> Mapping[int, tuple[str, int]]:
+        """The stage and the place in its cube of each cell, by its number."""
+        places = ((name, place) for name, cube in self.cubes.items() for place in range(cube.cells))
+        return dict(enumerate(places, self.start))
 
     @cached_property
     def first(self) -> Mapping[str, int]:
         """The number of the first cell of each block."""
-        found, at = {}, 0
+        found, at = {}, self.start
         for name, cube in self.cubes.items():
             found[name] = at
             at += cube.cells
@@ -135,15 +149,18 @@ def planned(
     workers: int = 1,
     cells: int | None = None,
     heavy: Heavy = lambda _cube, _sizes: {},
+    profile: Profile = NO_PROFILE,
+    fixed: bool = False,
 ) -> Plan:
     """`size` is how many rows an alias of a stage may have, `heavy` finds values that need cells of their own. `cells`
     are those of each block, at most; wings come on top."""
     cubes: dict[str, Cube] = {}
+    expected: dict[str, tuple[float, ...]] = {}
     for stage in query.stages:
         if isinstance(stage, BlockStage):
-            sizes = [size(stage.name, alias) for alias in stage.block.aliases]
+            sizes = expected[stage.name] = tuple(size(stage.name, alias) for alias in stage.block.aliases)
             cube = hypercube(stage.block, sizes, cells or slots)
             cubes[stage.name] = winged(cube, sizes, heavy(cube, sizes))
     # What is fresh is decided before anything is given to the cells; how they route is their own.
     settings = replace(settings, partials=False)
-    return Plan(catalog, query, verdicts, cubes, settings, slots, askers, workers)
+    return Plan(catalog, query, verdicts, cubes, settings, slots, askers, workers, expected, profile, fixed)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -27,7 +28,6 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.given import File, Given, Status, given
 from pipeline.spread.parquet import link, prepared, put_batch
 from pipeline.spread.plan import Plan
-from pipeline.spread.relaying import Balance, Lay, go_on, laid_anew, may_move
 from pipeline.spread.reporting import report
 from pipeline.spread.tail import Before, Tail
 from pipeline.spread.watching import watched
@@ -47,24 +47,19 @@ class SpreadAnswers:
         self,
         job: Job,
         folder: Folder,
-        begun: Callable[[Stock], tuple[Folder, Plan]],
-        lay: Lay,
-        driving: Callable[[Folder, Plan], Driving],
+        lay: Callable[[Stock], Plan],
+        driving: Callable[[Plan], Driving],
         kept: bool,
         before: Before | None = None,
     ) -> None:
-        """`begun` finds the plan in the folder, or puts it there, with what this process holds; `driving` begins to
-        carry it out, again where it ends too soon. `lay` lays it out by what has come. Answers that were given `before`
-        are not given again."""
+        """`lay` makes the plan, of what this process holds, and puts it into the folder; `driving` begins to carry it
+        out, again where it ends too soon. Answers that were given `before` are not given again."""
         self.schema = job.query.schema
         self.warnings = job.warnings
         self.steering = Steering(job.settings.prefer, tuple(job.settings.pause), job.settings.boost)
         self.paused: tuple[Paused, ...] = ()
         self._job, self._folder, self._kept = job, folder, kept
-        self._whole = folder  # with all layouts that there were
-        self._begun, self._lay, self._drive, self._before = begun, lay, driving, before
-        self._layouts: list[Folder] = []  # that answers came of
-        self._balance = None if before or not may_move(job) else Balance()
+        self._lay, self._begin, self._before = lay, driving, before
         self._plan: Plan | None = None
         self._driving: Driving | None = None
         self._seconds = job.settings.max_seconds
@@ -75,6 +70,7 @@ class SpreadAnswers:
         self._found: deque[pa.RecordBatch] = deque()
         self._cells: dict[int, Status] = {}
         self._taken = 0  # of what was given
+        self._layout = 0  # the last that gave anything
         self._folder_of_answers: Path | None = None
         self._linked = 0  # rows
         self._tries = 0  # since anything was given
@@ -101,10 +97,9 @@ class SpreadAnswers:
         self._loop = asyncio.get_running_loop()
         try:
             async with self._job.stock() as stock:
-                self._folder, plan = await asyncio.to_thread(self._begun, stock)
-            self._layouts.append(self._folder)
-            self._plan, self._tail = plan, Tail(plan, self._before)
-            self._remarks = await asyncio.to_thread(remarks, plan)
+                self._plan = await asyncio.to_thread(self._lay, stock)
+            self._tail = Tail(self._plan, self._before)
+            self._remarks = await asyncio.to_thread(remarks, self._plan)
             if self._stopping:  # before there was a folder to say it in
                 self._folder.stop = self._stopping
             await self._start()
@@ -202,7 +197,7 @@ class SpreadAnswers:
 
     def _clear(self) -> None:
         if not self._kept:
-            self._whole.clear()
+            self._folder.clear()
 
     def _watch_the_time(self) -> None:
         if self._seconds is not None:
@@ -213,80 +208,24 @@ class SpreadAnswers:
 
     async def _start(self) -> None:
         assert self._plan is not None
-        self._driving = self._drive(self._folder, self._plan)
+        self._driving = self._begin(self._plan)
         await self._driving.start()
 
     async def _look(self) -> None:
         """Take what was given; start it again where it has gone."""
         assert self._driving is not None
         end = await asyncio.to_thread(lambda: self._folder.end)
-        await self._take_all()
+        for one in await asyncio.to_thread(lambda: list(given(self._folder.given, self._taken))):
+            self._tries = 0
+            await asyncio.to_thread(self._take, one)
         if end is not None and self._taken >= end["given"]:
             await asyncio.to_thread(self._close, str(end["stopped"]))
-        elif self._tips and (plan := await asyncio.to_thread(self._laid_anew)) is not None:
-            await self._go_on(plan)
         elif not self._found:
             try:
                 self._driving.check()
             except Gone as error:
                 await self._again(error)
             await asyncio.sleep(_LOOK)
-
-    async def _take_all(self) -> None:
-        for one in await asyncio.to_thread(lambda: list(given(self._folder.given, self._taken))):
-            self._tries = 0
-            await asyncio.to_thread(self._take, one)
-
-    @property
-    def _tips(self) -> bool:
-        """Whether some cells have so much of the work that it is time to find out why."""
-        going_on = not self._stopping and not self._enough
-        assert self._plan is not None
-        return self._balance is not None and going_on and self._balance.tips(self._plan, self._cells)
-
-    def _laid_anew(self) -> Plan | None:
-        assert self._plan is not None
-        return laid_anew(self._plan, self._folder, self._lay)
-
-    async def _go_on(self, plan: Plan) -> None:
-        """By another layout."""
-        assert self._driving is not None
-        assert self._plan is not None
-        await self._driving.close()
-        await self._take_all()  # what was given meanwhile
-        if self._enough:
-            await asyncio.to_thread(self._close, ENOUGH)
-        if self._enough or self._folder.end is not None:
-            return  # it was quicker
-        rows = sum(status["rows"] for status in self._cells.values())
-        self._remarks += (f"laid out anew after {rows:,} rows: some values stand in very many of them",)
-        before = await asyncio.to_thread(self._given_so_far)
-        self._folder = await asyncio.to_thread(go_on, self._folder, plan)
-        self._layouts.append(self._folder)
-        self._plan, self._tail = plan, Tail(plan, before)
-        self._cells, self._taken = {}, 0
-        if self._stopping:
-            self._folder.stop = self._stopping
-        await self._start()
-
-    def _given_so_far(self) -> Before:
-        """All answers, of all layouts."""
-        assert self._plan is not None
-        found = Before()
-        for folder in self._layouts:
-            tail = Tail(self._plan, deepcopy(found))
-            for one in given(folder.given):
-                for file in one.files:
-                    for out in self._fed(tail, file):
-                        found.given(out)
-        return found
-
-    def _fed(self, tail: Tail, file: File) -> Iterator[pa.RecordBatch]:
-        """The answers that a file comes to."""
-        assert self._plan is not None
-        if file.stage in self._plan.results:
-            for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
-                yield from tail.feed(file.stage, batch)
 
     async def _again(self, error: Gone) -> None:
         self._tries += 1
@@ -302,6 +241,8 @@ class SpreadAnswers:
     def _take(self, one: Given) -> None:
         assert self._plan is not None
         assert self._tail is not None
+        if one.layout != self._layout:
+            self._begin_layout(one.layout)
         self._taken += 1
         self._cells |= one.cells
         for number, file in enumerate(one.files):
@@ -315,6 +256,32 @@ class SpreadAnswers:
         if self._tail.done and not self._enough:
             self._enough = True
             self._folder.stop = ENOUGH
+
+    def _begin_layout(self, layout: int) -> None:
+        """All answers are found again; those that were given are left out from here on."""
+        assert self._plan is not None
+        self._layout, self._cells = layout, {}
+        self._remarks += (self._folder.plan(layout=layout).why,)
+        self._tail = Tail(self._plan, self._given_so_far())
+
+    def _given_so_far(self) -> Before:
+        """By all layouts so far."""
+        assert self._plan is not None
+        found, tail, layout = Before(), Tail(self._plan), 0
+        for one in islice(given(self._folder.given), self._taken):
+            if one.layout != layout:
+                layout, tail = one.layout, Tail(self._plan, deepcopy(found))
+            for file in one.files:
+                for out in self._fed(tail, file):
+                    found.given(out)
+        return found
+
+    def _fed(self, tail: Tail, file: File) -> Iterator[pa.RecordBatch]:
+        """The answers that a file comes to."""
+        assert self._plan is not None
+        if file.stage in self._plan.results:
+            for batch in batches_of(file.path, self._plan.stages[file.stage].schema):
+                yield from tail.feed(file.stage, batch)
 
     def _close(self, stopped: str) -> None:
         self._report = self._reported("" if stopped == ENOUGH else stopped)

@@ -21,16 +21,20 @@ from mediator.binding.counting import Known
 from mediator.engines import Job
 from mediator.output.report import Report
 from mediator.query.understand import understand
+from pipeline.cells.envelopes import Lookup, Over
+from pipeline.cells.packing import packed
 from pipeline.cells.wings import Winged
-from pipeline.spread import engine, hosting, relaying, running
+from pipeline.spread import drive, driving, engine, hosting, relaying
+from pipeline.spread.cutting import bundled
 from pipeline.spread.engine import laid_out
 from pipeline.spread.folder import Folder
+from pipeline.spread.given import File, Given, Giving, given
 from pipeline.spread.plan import Plan
-from pipeline.spread.relaying import Balance, fullest, go_on, laid_anew, may_move
+from pipeline.spread.relaying import Balance, fullest, laid_anew, rows_of
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Landed, seed
-from pipeline.spread.skew import Sample
-from pipeline.spread.strands import DRIVE, SEEDS, Entry, Strand, entries, total
+from pipeline.spread.strands import DRIVE, Entry, Strand, entries
+from tests.pipeline import uneven_child
 from tests.pipeline.kit import SHARED
 from tests.pipeline.test_spread import truth
 
@@ -44,21 +48,21 @@ Row = tuple[object, ...]
 
 
 class Pages:
-    """So many come at once, and the others long after it, or when it was laid out anew: so there is more to come."""
+    """They take their time until it is laid out anew, so that there is more to come then."""
 
-    def __init__(self, first: int, folder: Path) -> None:
-        self._left, self._next = first, Folder(folder).next.path
+    def __init__(self, folder: Path) -> None:
+        self._again = folder / "plan-1.pickle"
 
     def __call__(self, random: Random) -> float:
-        self._left -= 1
-        return 0.0 if self._left >= 0 or self._next.exists() else 20.0
+        return 0.0 if self._again.exists() else 0.2
 
 
 @pytest.fixture
 def uneven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
     """A web that a query in the folder `c` is laid out anew in the middle of."""
-    monkeypatch.setattr(relaying, "FEW", 300)
-    with book_trade(1_500, behaviours={"books": Behaviour(latency=Pages(12, tmp_path / "c"))}) as web:
+    monkeypatch.setattr(relaying, "FEW", uneven_child.FEW)
+    pages = Behaviour(latency=Pages(tmp_path / "c"), concurrency=1)
+    with book_trade(1_500, behaviours={"books": pages}, book_page=25) as web:
         yield web
 
 
@@ -82,18 +86,19 @@ class TestTheAnswers:
     ) -> None:
         if apart:
             monkeypatch.setattr(engine, "_session", lambda: None)
+            monkeypatch.setattr(driving, "CHILD", uneven_child.__name__)
         rows, report = await asked(uneven, SQL, tmp_path / "c")
         true = Counter(truth(uneven, SQL))
         assert rows == true
         assert report.complete
-        assert [r for r in report.remarks if r.startswith("laid out anew after 1,")]
-        (first,), (last,) = (
-            f.plan().cubes.values() for f in (Folder(tmp_path / "c"), Folder(tmp_path / "c").last)
-        )
+        assert [r for r in report.remarks if r.startswith("laid out anew after ")]
+        (first,), (last,) = (Folder(tmp_path / "c").plan(layout=n).cubes.values() for n in (0, 1))
         assert isinstance(last, Winged)
         assert not isinstance(first, Winged)
         before = uneven.requests
-        assert (await asked(uneven, SQL, tmp_path / "c"))[0] == true
+        authors = {author for (author,) in truth(uneven, f"SELECT {OF} FROM books b")} - {None}
+        assert before == 60 + len(authors), "each thing was asked once"
+        assert await asked(uneven, SQL, tmp_path / "c") == (true, report)
         assert uneven.requests == before
 
 
@@ -103,7 +108,7 @@ class TestWhatWasGiven:
     async def test_counts_for_a_limit(self, uneven: Web, tmp_path: Path) -> None:
         true = Counter(truth(uneven, SQL))
         rows, report = await asked(uneven, f"{SQL} LIMIT 1400 OFFSET 3", tmp_path / "c")
-        assert Folder(tmp_path / "c").next.begun
+        assert Folder(tmp_path / "c").plan().layout == 1
         assert rows.total() == 1_400
         assert not rows - true
         assert report.enough
@@ -117,7 +122,7 @@ class TestWhatWasGiven:
             count = await answers.into(tmp_path / "out")
         table = pq.read_table(tmp_path / "out")
         true = Counter(truth(uneven, SQL))
-        assert Folder(tmp_path / "c").next.begun
+        assert Folder(tmp_path / "c").plan().layout == 1
         assert count == true.total()
         assert Counter(zip(*(c.to_pylist() for c in table.columns), strict=True)) == true
 
@@ -128,18 +133,18 @@ class TestWhatWasGiven:
         """Any layout will do: other cells at every turn."""
         left = [3, 1, 4]
 
-        def other(plan: Plan, folder: Folder, lay: relaying.Lay) -> Plan:
-            found = laid_out(replace(job, settings=replace(job.settings, slots=left.pop())), lambda _: None)
-            return replace(plan, cubes=found.cubes)
+        def other(plan: Plan, folder: Folder, cells: Any) -> Plan:
+            found = laid_out(job_of(web, sql, slots=left.pop()), {})
+            numbers = {"layout": plan.layout + 1, "start": plan.start + len(plan.cells)}
+            return replace(plan, cubes=found.cubes, why="laid out anew", **numbers)
 
         def tips(self: Balance, plan: Plan, cells: Any) -> bool:
-            return bool(left) and any(status["rows"] for status in cells.values())
+            return bool(left) and bool(rows_of(cells))
 
         monkeypatch.setattr(Balance, "tips", tips)
-        monkeypatch.setattr(running, "laid_anew", other)
+        monkeypatch.setattr(drive, "laid_anew", other)
         slow = {"books": Behaviour(latency=lambda _: 0.3)}
         with book_trade(600, behaviours=slow, book_page=40) as web:
-            job = job_of(web, sql)
             rows, report = await asked(web, sql, tmp_path / "c")
             assert rows == Counter(truth(web, sql))
         assert report.complete
@@ -153,75 +158,95 @@ class TestWhatWasGiven:
 def job_of(web: Web, sql: str = SQL, **settings: Any) -> Job:
     query = understand(sql, web.catalog)
     verdicts = verdicts_of(query, web.catalog)
-    return Job(web.catalog, query, verdicts, Settings(slots=2, **settings), Known(), None, None)  # type: ignore[arg-type]
+    return Job(web.catalog, query, verdicts, Settings(**{"slots": 2} | settings), Known(), None, None)  # type: ignore[arg-type]
 
 
-def begun(web: Web, path: Path) -> tuple[Plan, Folder, relaying.Lay]:
+def begun(web: Web, path: Path, sql: str = SQL) -> tuple[Plan, Folder]:
     """A query that knows all books, of which nobody knew how uneven they are."""
-    job = job_of(web)
-    plan = laid_out(job, lambda _: None)
+    plan = laid_out(job_of(web, sql), {})
     folder = Folder(path / "c")
     folder.begin(plan)
     pq.write_table(web.tables["books"], path / "books.parquet", row_group_size=500)
     seed(plan, folder, [Landed("books", "scan", (), (), (str(path / "books.parquet"),))])
-
-    def lay(sample: Sample, told: Any) -> Plan:
-        return laid_out(job, sample, None, told)
-
-    return plan, folder, lay
+    return plan, folder
 
 
 def test_heavy_values_are_found_in_the_log(tmp_path: Path) -> None:
     with book_trade(1_500) as web:
-        plan, folder, lay = begun(web, tmp_path)
-        found = laid_anew(plan, folder, lay)
+        plan, folder = begun(web, tmp_path)
+        found = laid_anew(plan, folder, {0: {"rows": 1_234}})
         assert found is not None
-        assert found.id == plan.id
         (cube,) = found.cubes.values()
         assert isinstance(cube, Winged)
         assert len(cube.values) == 1
-        assert laid_anew(found, folder, lay) is None, "they have their cells already"
+        assert found.why == "laid out anew after 1,234 rows: a value stands in very many of them"
+        assert (found.id, found.layout, found.sizes["block"][0]) == (plan.id, 1, 1_500)
+        assert not found.cells.keys() & plan.cells.keys()
+        assert found.first["block"] == min(found.cells) == len(plan.cells)
+        assert laid_anew(found, folder, {}) is None, "they have their cells already"
+        folder.lay(found)
+        assert Folder(folder.path).plan().cells == found.cells
+        assert folder.plan(layout=0).cells == plan.cells
 
 
 def test_where_none_are_it_stays(tmp_path: Path) -> None:
     with book_trade(1_500) as web:
-        plan, folder, _ = begun(web, tmp_path)
-        even = job_of(web, SQL.replace(OF, "b.author_id"))
-        assert laid_anew(plan, folder, lambda sample, told: laid_out(even, sample, None, told)) is None
+        assert laid_anew(*begun(web, tmp_path, SQL.replace(OF, "b.author_id")), {}) is None
 
 
-def test_what_sites_answered_goes_along_and_what_the_drive_wrote_does_not(tmp_path: Path) -> None:
+def test_one_that_was_killed_before_the_new_cells_began_begins_them(tmp_path: Path) -> None:
     with book_trade(1_500) as web:
-        plan, folder, lay = begun(web, tmp_path)
-        found = laid_anew(plan, folder, lay)
+        plan, folder = begun(web, tmp_path)
+        found = laid_anew(plan, folder, {})
     assert found is not None
-    drive, asker = Strand(folder.strand(DRIVE)), Strand(folder.strand("asker-0000"), {"books": {"asked": 7}})
-    for strand in (drive, asker):
-        strand.write([Entry(b"", (0, 1))])
-        strand.close()
-    (folder.path / ".next" / "log" / SEEDS).mkdir(parents=True)  # of somebody who was killed
-    assert folder.last.path == folder.path
-    there = go_on(folder, found)
-    assert Folder(folder.path).last.path == there.path
-    assert there.plan().cubes.keys() == found.cubes.keys()
-    assert [*entries(there.strand(SEEDS))] == [*entries(folder.strand(SEEDS))]
-    assert not there.strand(DRIVE).exists()
-    assert total([there.strand("asker-0000")]) == {"books": {"asked": 7}}
+    for one in (plan, found, found):
+        made = drive.Drive(SimpleNamespace(sparkContext=None), folder, one)  # type: ignore[arg-type]
+        made._strand = Strand(folder.strand(DRIVE))
+        made._begin()
+        made._strand.close()
+    begins = [tuple(entry.cells or ()) for entry in entries(folder.strand(DRIVE))]
+    assert begins == [tuple(plan.cells), tuple(found.cells)]
 
 
-def test_cells_of_a_layout_that_was_left_are_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left, here = tmp_path / "left", tmp_path / "left" / "next"
-    here.mkdir(parents=True)
-    live: dict[tuple[Path, int], Any] = {(left, 0): None, (here, 0): None, (tmp_path / "gone", 0): None}
+def test_envelopes_for_cells_of_another_layout_are_for_nobody(tmp_path: Path) -> None:
+    with book_trade(1_500) as web:
+        plan, folder = begun(web, tmp_path)
+        found = laid_anew(plan, folder, {})
+    assert found is not None
+    over = packed(Over(Lookup("books", "scan", (), ()), 0.0, 1.0, ()), plan.relations)
+    both = (min(plan.cells), min(found.cells))
+    for one, (here, _) in ((plan, both), (found, both[::-1])):
+        for envelope in (b"", over):
+            assert list(bundled(one, [Entry(envelope, both)])) == [here]
+
+
+def test_what_one_layout_gave_counts_for_another_only_where_it_ends_early(tmp_path: Path) -> None:
+    first = Giving(tmp_path)
+    files = (File("block", "a", 10), File("other", "b", 1))
+    assert first.give(Given(0, files, {0: {"finished": True}}, ("block",)))
+    second = Giving(tmp_path, 1)
+    assert (second.ended, second.cells, second.files(["block"])) == (set(), {}, [])
+    assert second.most(["block"]) == [files[0]]
+    assert second.give(Given(0, (File("block", "c", 7),))), "its micro-batches have numbers of their own"
+    assert not second.give(Given(0, ()))
+    assert second.most(["block"]) == [files[0]]
+    assert second.give(Given(1, (File("block", "d", 7),)))
+    assert [file.path for file in second.most(["block"])] == ["c", "d"]
+    assert [one.layout for one in given(tmp_path)] == [0, 1, 1]
+
+
+def test_cells_of_another_layout_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there, gone = tmp_path / "here", tmp_path / "there", tmp_path / "gone"
+    here.mkdir()
+    there.mkdir()
+    live: dict[tuple[Path, int], Any] = {(here, 0): None, (here, 2): None, (there, 0): None, (gone, 2): None}
     monkeypatch.setattr(hosting, "_LIVE", live)
-    hosting._forget(here)
-    assert list(live) == [(here, 0)]
+    hosting._forget(here, SimpleNamespace(cells={2: ("block", 0)}))  # type: ignore[arg-type]
+    assert list(live) == [(here, 2), (there, 0)]
 
 
 def test_it_is_looked_at_when_there_is_enough_and_again_when_there_is_much_more() -> None:
-    plan: Any = SimpleNamespace(slots=2, cells=(("block", 0), ("block", 1), ("block", 2)))
+    plan: Any = SimpleNamespace(slots=2, cells=dict.fromkeys(range(3)), fixed=False)
 
     def told(*rows: int, finished: bool = False) -> dict[int, dict[str, Any]]:
         return {number: {"rows": n, "finished": finished} for number, n in enumerate(rows)}
@@ -234,26 +259,24 @@ def test_it_is_looked_at_when_there_is_enough_and_again_when_there_is_much_more(
     assert balance.tips(plan, told(900, 100)), "one of them was told nothing"
     assert not balance.tips(plan, told(3_000, 100, 200))
     assert balance.tips(plan, told(4_000, 100, 200))
+    plan.fixed = True
+    assert not balance.tips(plan, told(400_000, 100, 200))
 
 
 @pytest.mark.parametrize(
-    ("sql", "settings", "may"),
+    ("sql", "fixed"),
     [
-        (SQL, {}, True),
-        (f"{SQL} LIMIT 7", {}, True),
-        (f"SELECT x.isbn FROM ({SQL} LIMIT 7) x", {}, False),
-        (SQL.replace("a.name", "random()"), {}, False),
-        (SQL, {"max_calls": 100}, False),
-        (SQL, {"per_source": {"catalogue": {"max_calls": 3}}}, False),
+        (SQL, False),
+        (f"{SQL} LIMIT 7", False),
+        (f"SELECT x.isbn FROM ({SQL} LIMIT 7) x", True),
+        (SQL.replace("a.name", "random()"), True),
         (
             "WITH t AS (SELECT author_id, max(year) AS y FROM books GROUP BY 1) "
             "SELECT a.name, t.y FROM t JOIN authors a ON a.id = t.author_id",
-            {},
-            False,
+            True,
         ),
     ],
 )
-def test_only_where_the_same_answers_are_found_again_for_nothing(
-    calm: Web, sql: str, settings: dict[str, Any], may: bool
-) -> None:
-    assert may_move(job_of(calm, sql, **settings)) is may
+def test_only_where_the_same_answers_are_found_again(calm: Web, sql: str, fixed: bool) -> None:
+    assert laid_out(job_of(calm, sql), {}).fixed is fixed
+    assert laid_out(job_of(calm, sql), {}, fixed=True).fixed

@@ -228,7 +228,7 @@ async def test_what_is_missing_on_an_executor_is_named(calm: Web, tmp_path: Path
             Job(
                 calm.catalog, query, verdicts_of(query, calm.catalog), module.Settings(), Known(), None, None
             ),
-            lambda _: None,
+            {},
         )  # type: ignore[arg-type]
         folder.begin(plan)
     finally:
