@@ -43,6 +43,18 @@ def test_the_answers_are_the_same_where_it_may_move(calm: Web) -> None:
     assert bag(rows[1:]) == bag([list(row.values()) for row in truth(calm, SQL).to_pylist()])
 
 
+def test_what_a_store_has_is_not_asked_again(calm: Web, tmp_path: Path) -> None:
+    asking = ("query", SQL, "--store", str(tmp_path / "store"), *at(calm))
+    code, here, said = finished(started(*asking), SPARKS)
+    assert code == 0, said
+    before = calm.requests
+    code, there, said = finished(started(*asking, "--engine", "spark"), SPARKS)
+    assert code == 0, said
+    assert calm.requests == before
+    assert "1 served from the store" in said
+    assert sorted(there.splitlines()) == sorted(here.splitlines())
+
+
 def test_ctrl_c_ends_it_with_what_was_found(trade: Web, tmp_path: Path) -> None:
     trade.behave("authors", Behaviour(faults=(Fault("hang", probability=1.0),)))
     sql = f"SELECT isbn, NULL AS name FROM books UNION ALL {SQL}"
