@@ -3,6 +3,7 @@
 MediatorError
 └── PipelineError
     ├── NoSpark       Java, PySpark, or a package that it needs is missing, or of the wrong version
+    │   └── NotStarted    all is there, and Spark did not start all the same
     ├── BadOption     what was said with `option` cannot be used
     ├── NoSuchType    a column of a type that Spark has not
     ├── Incomplete    some of the answer is missing; the message is the completeness report
@@ -22,6 +23,10 @@ class PipelineError(MediatorError):
 
 class NoSpark(PipelineError):
     """Spark cannot run here, as something that it needs is missing."""
+
+
+class NotStarted(NoSpark):
+    """Spark's Java ended while it was started: somebody killed it, or there was no room for it."""
 
 
 class BadOption(PipelineError):

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import NoSpark
+from pipeline.errors import NoSpark, NotStarted
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 
@@ -113,7 +113,7 @@ def local_session(
             try:
                 session = SparkSession.builder.config(map=dict(said)).getOrCreate()
             except PySparkException as error:
-                raise NoSpark(f"Spark did not start, with {java}: {error}") from None
+                raise NotStarted(f"Spark did not start, with {java}: {error}") from None
             try:
                 yield session
             finally:

@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 from mediator.errors import MediatorError
+from pipeline.errors import NotStarted
 from pipeline.session import BRIEF, local_session
 from pipeline.spread.drive import Drive
 from pipeline.spread.folder import Folder
@@ -28,7 +29,7 @@ def main() -> int:
             Drive(session, folder, plan).run()
     except MediatorError as error:
         print(error, file=sys.stderr)  # noqa: T201 - read by whoever started it
-        return MISTAKEN
+        return BROKEN if isinstance(error, NotStarted) else MISTAKEN
     except Exception as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         return BROKEN

@@ -232,7 +232,7 @@ class SpreadAnswers:
         if self._tries > _TRIES:
             where = f"What was found so far is in {self._folder.path}" if self._kept else ""
             raise SpreadError(
-                f"Spark was lost {self._tries} times without getting any further. {error}. {where}"
+                f"Spark was lost {self._tries} times without getting any further. {str(error).rstrip('.')}. {where}"
             )
         assert self._driving is not None
         await self._driving.close()

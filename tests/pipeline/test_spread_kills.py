@@ -15,7 +15,9 @@ from fixtures import Web, book_trade
 from fixtures.behaviour import Behaviour, Fixed
 from mediator.answering import Mediator
 from mediator.output.report import Report
+from pipeline.java import find_java
 from pipeline.spread import driving, engine
+from pipeline.spread.errors import SpreadError
 from tests.pipeline.killing import POINTS, Killer
 from tests.pipeline.kit import SHARED
 
@@ -121,3 +123,40 @@ async def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
             )
     assert len(struck) == KILLS, struck
     print(f"{len(struck)} kills, 0 lost, 0 repeated: {Counter(struck)}")
+
+
+def java(home: Path, starts: str) -> None:
+    """A Java that says what it is, and otherwise does this first."""
+    real = find_java().home / "bin" / "java"
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in *-version*) exec {real} "$@";; esac\n{starts}\nexec {real} "$@"\n'
+    )
+    script.chmod(0o755)
+
+
+@SHARED
+@pytest.mark.timeout(300)
+async def test_java_that_is_killed_while_it_starts_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java(tmp_path / "java", f"mkdir {tmp_path}/once 2>/dev/null && kill -9 $$")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    with book_trade(60) as web:
+        rows, _ = await answered(web, tmp_path / "c", "SELECT isbn FROM books")
+    assert (tmp_path / "once").exists()
+    assert rows.total() == 60
+
+
+@SHARED
+async def test_java_that_never_starts_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java(tmp_path / "java", "exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    with (
+        book_trade(60) as web,
+        pytest.raises(
+            SpreadError, match=r"(?s)Spark was lost 4 times .*any further\. Spark did not start, with Java"
+        ),
+    ):
+        await answered(web, tmp_path / "c", "SELECT isbn FROM books")
