@@ -156,7 +156,7 @@ async def test_java_that_never_starts_is_given_up(tmp_path: Path, monkeypatch: p
     with (
         book_trade(60) as web,
         pytest.raises(
-            SpreadError, match=r"(?s)Spark was lost 4 times .*any further\. Spark did not start, with Java"
+            SpreadError, match=r"(?s)Spark was lost 4 times .*any further\. .*Spark did not start, with Java"
         ),
     ):
         await answered(web, tmp_path / "c", "SELECT isbn FROM books")
