@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -111,10 +112,11 @@ class Drive:
             raise
 
     def _go_on_by(self, plan: Plan) -> None:
-        """By another layout. Nothing is given while this is done, as the stream has stopped."""
+        """By another layout. The stream has stopped."""
         before = self._plan
-        self._folder.lay(plan)
-        self._plan, self._giving = plan, Giving(self._folder.given, plan.layout)
+        with self._lock:
+            self._folder.lay(plan)
+            self._plan, self._giving = plan, Giving(self._folder.given, plan.layout)
         self._strand.write([Entry(b"", tuple(plan.cells))])
         shutil.rmtree(self._folder.checkpoint(before.layout), ignore_errors=True)
 
@@ -162,7 +164,7 @@ class Drive:
         with self._set({_PARTITIONS: str(partitions), **_STREAM}):
             return (
                 together.writeStream.option("checkpointLocation", str(self._folder.checkpoint(plan.layout)))
-                .foreachBatch(self._batch)
+                .foreachBatch(partial(self._batch, plan.layout))
                 .start()
             )
 
@@ -195,11 +197,13 @@ class Drive:
         finally:
             del self._context.environment[_ROLE]
 
-    def _batch(self, frame: DataFrame, number: int) -> None:
+    def _batch(self, layout: int, frame: DataFrame, number: int) -> None:
         """What came of a micro-batch. One that is done again may ask for other things, as routes differ."""
         rows = frame.collect()
         asked = [batch for row in rows if row.asks for batch in pa.ipc.open_stream(bytes(row.asks))]
         with self._lock:
+            if layout != self._plan.layout:  # it was under way when the stream was stopped
+                return
             if asked:
                 asks.put_asks(numbered(self._folder.asks, self._asks, "arrow"), asked)
                 self._asks += 1

@@ -208,6 +208,23 @@ def test_one_that_was_killed_before_the_new_cells_began_begins_them(tmp_path: Pa
     assert begins == [tuple(plan.cells), tuple(found.cells)]
 
 
+def test_a_micro_batch_that_was_under_way_gives_nothing_more(tmp_path: Path) -> None:
+    with book_trade(1_500) as web:
+        plan, folder = begun(web, tmp_path)
+        found = laid_anew(plan, folder, {})
+    assert found is not None
+    made = drive.Drive(SimpleNamespace(sparkContext=None), folder, plan)  # type: ignore[arg-type]
+    made._strand = Strand(folder.strand(DRIVE))
+    row = SimpleNamespace(stage="block", file="f", rows=3, cell=0, asks=b"", status='{"finished": true}')
+    came: Any = SimpleNamespace(collect=lambda: [row])
+    made._batch(0, came, 0)
+    made._go_on_by(found)
+    made._batch(0, came, 1)
+    made._batch(1, came, 0)
+    made._strand.close()
+    assert [(one.layout, one.batch) for one in given(folder.given)] == [(0, 0), (1, 0)]
+
+
 def test_envelopes_for_cells_of_another_layout_are_for_nobody(tmp_path: Path) -> None:
     with book_trade(1_500) as web:
         plan, folder = begun(web, tmp_path)
