@@ -27,6 +27,7 @@ from mediator.query.model import Query
 from pipeline.files import put_bytes, put_text
 from pipeline.packages import version
 from pipeline.spread.errors import SpreadError
+from pipeline.spread.pieces import count
 from pipeline.spread.plan import Plan
 
 FORMAT = 2
@@ -91,6 +92,14 @@ class Folder:
                 "and plugins that the driver has"
             ) from None
         return found
+
+    @property
+    def far(self) -> int:
+        """How far it has got: steps that are not done again."""
+        plans = list(self.path.glob("plan*.pickle"))
+        steps = [self.asks, *(self.path / "log").glob("[!.]*")]
+        spark = [self.checkpoint(n) / what for n in range(len(plans)) for what in ("offsets", "commits")]
+        return sum(map(count, steps)) + sum(len(list(folder.glob("[0-9]*"))) for folder in spark)
 
     @property
     def begun(self) -> bool:

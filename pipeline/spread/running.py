@@ -73,7 +73,8 @@ class SpreadAnswers:
         self._layout = 0  # the last that gave anything
         self._folder_of_answers: Path | None = None
         self._linked = 0  # rows
-        self._tries = 0  # since anything was given
+        self._tries = 0  # since it got any further
+        self._far = 0
         self._stopping = ""
         self._enough = False  # LIMIT is reached
         self._over = asyncio.Event()
@@ -228,7 +229,9 @@ class SpreadAnswers:
             await asyncio.sleep(_LOOK)
 
     async def _again(self, error: Gone) -> None:
-        self._tries += 1
+        far = await asyncio.to_thread(lambda: self._folder.far)
+        self._tries = 1 if far != self._far else self._tries + 1
+        self._far = far
         if self._tries > _TRIES:
             where = f"What was found so far is in {self._folder.path}" if self._kept else ""
             raise SpreadError(
