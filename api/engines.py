@@ -57,7 +57,7 @@ def check_into(engine: EngineName, into: Path | None, output: Path | None, chose
 
 
 def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: object) -> None:
-    """What goes with one engine only is a mistake with another."""
+    """What goes with one engine only is a mistake with another; and so is Spark where it is not installed."""
     if engine is EngineName.local:
         if checkpoint is not None:
             raise Mistake(
@@ -67,3 +67,7 @@ def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: obje
     for name, said in only_local.items():
         if said:
             raise Mistake(f"--{name} goes with --engine local: on Spark there is no such thing")
+    if engine is EngineName.spark:
+        from pipeline.packages import check_spark
+
+        check_spark()

@@ -44,6 +44,7 @@ class Mistake(Exception):
 def told() -> Iterator[None]:
     """Whatever goes wrong inside becomes a message and an exit code; a traceback is never shown unasked."""
     from mediator.errors import MediatorError
+    from pipeline.packages import need_of
 
     try:
         yield
@@ -61,6 +62,9 @@ def told() -> Iterator[None]:
         complain(str(error))
         raise typer.Exit(INTERNAL) from None
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and (missing := need_of(error.name or "")):
+            complain(f"{missing.package} is needed for this, and is not installed: {missing.fix}")
+            raise typer.Exit(AT_FAULT) from None
         _confess(error)
         raise typer.Exit(INTERNAL) from None
 

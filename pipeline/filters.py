@@ -22,6 +22,8 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 
+from wrappers.sql.dialect import quoted
+
 _COMPARED: Mapping[type[Filter], str] = {
     EqualTo: "=",
     LessThan: "<",
@@ -117,12 +119,6 @@ class Pushing:
     def _column(self, said: Filter) -> str | None:
         path: tuple[str, ...] = getattr(said, "attribute", ())
         return path[0] if len(path) == 1 and path[0] in self.schema.names else None
-
-
-def quoted(name: str) -> str:
-    """As an identifier of SQL."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
 
 
 def _names(number: int, condition: Condition) -> list[str]:

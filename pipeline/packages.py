@@ -64,6 +64,12 @@ def needs() -> list[Need]:
     return [need for text in said if (need := _read(text)).package != DISTRIBUTION]
 
 
+def need_of(module: str) -> Need | None:
+    """The one whose package a module should have come from, and is not there."""
+    package = module.partition(".")[0].replace("_", "-")
+    return next((need for need in needs() if need.package == package and not need.installed), None)
+
+
 def version() -> str:
     """This distribution's own; nothing where it was not installed, but only put on a path."""
     try:

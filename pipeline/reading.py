@@ -17,10 +17,11 @@ from mediator.query.understand import understand
 from pipeline.asking import Asking
 from pipeline.dividing import divided, portion_of, settings_for
 from pipeline.errors import BadOption
-from pipeline.filters import Condition, Pushing, Statement, quoted
+from pipeline.filters import Condition, Pushing, Statement
 from pipeline.options import Wanted
 from pipeline.pushed import check_alone
 from pipeline.types import Columns
+from wrappers.sql.dialect import quoted
 
 _IN_SPARK = (
     """In Spark: .option('bindings', '{"FIELD": ["VALUE", ...]}') says it of a relation; of several, a query does. """

@@ -11,7 +11,7 @@ from mediator.catalog.model import AccessMethod, BindSet, Catalog, Relation
 from mediator.errors import Unanswerable
 from mediator.query.understand import understand
 from pipeline.errors import HarvestError
-from pipeline.filters import quoted
+from wrappers.sql.dialect import quoted
 
 
 @dataclass(frozen=True, slots=True)

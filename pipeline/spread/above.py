@@ -9,22 +9,14 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.errors import (
-    AnalysisException,
-    ArithmeticException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-)
-from pyspark.sql import SparkSession
 
 from mediator.output.finish import finisher
 from mediator.query.model import SqlStage
 from pipeline.errors import NoSuchType
-from pipeline.sparksql import parquet
 from pipeline.sparksql.agreed import Statement, agreed
 from pipeline.sparksql.errors import NotAgreed
 from pipeline.sparksql.settings import apart
@@ -32,15 +24,10 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.given import File
 from pipeline.spread.plan import Plan
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _log = logging.getLogger(__name__)
-_AT_FAULT = (
-    AnalysisException,
-    ArithmeticException,
-    DateTimeException,
-    NumberFormatException,
-    SparkRuntimeException,
-    NoSuchType,
-)
 
 
 def made(
@@ -55,7 +42,7 @@ def made(
         return _by_duckdb(plan, folder, stage, files)
     try:
         return _by_spark(session, plan, folder, stage, statement, files)
-    except _AT_FAULT as error:
+    except _at_fault() as error:
         # The statement's, or ours: DuckDB knows best, and says so as ever. What befalls Spark is raised.
         _log.warning(in_one_process(stage, str(error).split("\n")[0]))
         return _by_duckdb(plan, folder, stage, files)
@@ -98,6 +85,8 @@ def _by_spark(
     statement: Statement,
     files: Sequence[File],
 ) -> list[File]:
+    from pipeline.sparksql import parquet
+
     mine = apart(session)
     try:
         for name, view in statement.views.items():
@@ -109,6 +98,20 @@ def _by_spark(
         for view in statement.views.values():
             mine.catalog.dropTempView(view)
     return [File(stage.name, path, rows) for path, rows in found]
+
+
+def _at_fault() -> tuple[type[Exception], ...]:
+    """What Spark raises where a statement is not one for it."""
+    from pyspark import errors
+
+    return (
+        errors.AnalysisException,
+        errors.ArithmeticException,
+        errors.DateTimeException,
+        errors.NumberFormatException,
+        errors.SparkRuntimeException,
+        NoSuchType,
+    )
 
 
 def written(folder: Folder, name: str, table: pa.Table) -> list[File]:

@@ -15,9 +15,8 @@ from mediator.errors import MediatorError
 from pipeline.errors import NotStarted
 from pipeline.session import BRIEF, local_session
 from pipeline.spread.drive import Drive
+from pipeline.spread.errors import BROKEN, MISTAKEN
 from pipeline.spread.folder import Folder
-
-MISTAKEN, BROKEN = 3, 4  # exit codes: it cannot be done; it may go better another time
 
 
 def main() -> int:

@@ -10,16 +10,15 @@ import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol
-
-from pyspark.sql import SparkSession
+from typing import IO, TYPE_CHECKING, Protocol
 
 from mediator.errors import MediatorError
-from pipeline.spread.child import MISTAKEN
-from pipeline.spread.drive import Drive
-from pipeline.spread.errors import SpreadError
+from pipeline.spread.errors import MISTAKEN, SpreadError
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 CHILD = "pipeline.spread.child"
 _LEAVING = 30.0  # seconds for a process to end when it is told to
@@ -104,6 +103,8 @@ class Thread:
     """In a session that is there already. It is the session's owner who starts it again, should it end."""
 
     def __init__(self, folder: Folder, plan: Plan, session: SparkSession) -> None:
+        from pipeline.spread.drive import Drive  # here, as the engine may be asked for where Spark is not
+
         self._drive = Drive(session, folder, plan)
         self._thread = threading.Thread(target=self._run, name="drive", daemon=True)
         self._error: Exception | None = None

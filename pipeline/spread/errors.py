@@ -6,6 +6,9 @@ import re
 
 from pipeline.errors import PipelineError
 
+# Exit codes of the process that drives: it cannot be done; it may go better another time.
+MISTAKEN, BROKEN = 3, 4
+
 # How Python names one in what Spark tells of a task.
 _NAMED = re.compile(r"^(?:pipeline|mediator|sources|wrappers)\.[\w.]+: (.+)$", re.MULTILINE)
 

@@ -20,8 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pyspark import cloudpickle
-
 from mediator.catalog.model import Catalog
 from mediator.query.model import Query
 from pipeline.files import put_bytes, put_text
@@ -63,6 +61,8 @@ class Folder:
 
     def lay(self, plan: Plan) -> None:
         """From now on it is laid out so."""
+        from pyspark import cloudpickle  # here, as whoever asks for a folder may be without Spark
+
         content = cloudpickle.dumps(plan)  # type: ignore[no-untyped-call]
         put_bytes(self.path / f"{_numbered('plan', plan.layout)}.pickle", content)
 
@@ -83,6 +83,8 @@ class Folder:
             )
         if id_ not in (None, about["id"]):
             raise SpreadError(f"{self.path}: another query is here: {about['sql']}")
+        from pyspark import cloudpickle
+
         try:
             which = len(list(self.path.glob("plan*.pickle"))) - 1 if layout is None else layout
             found: Plan = cloudpickle.loads((self.path / f"{_numbered('plan', which)}.pickle").read_bytes())

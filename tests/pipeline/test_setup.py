@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -15,7 +16,9 @@ from pipeline.errors import NoSpark
 from pipeline.java import find_java
 from pipeline.packages import Need, check_spark, needs
 from pipeline.session import local_session
-from tests.cli.kit import called
+from tests.cli.kit import called, finished, started
+
+_ALL = "select title from books"
 
 
 def a_java(place: Path, script: str) -> Path:
@@ -114,6 +117,62 @@ def test_spark_is_missed_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> Non
     assert said.endswith("Install what goes together: pip install 'mediator[spark]'")
     with pytest.raises(NoSpark), local_session():
         pass
+
+
+# In a process where nothing of these extras is installed, whatever is on this machine.
+_WITHOUT = """\
+import sys
+from importlib import metadata
+
+GONE = {"pyspark", "py4j", "pandas", "fastapi", "uvicorn", "starlette"}
+
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in GONE:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def version(name, version=metadata.version):
+    if name in GONE:
+        raise metadata.PackageNotFoundError(name)
+    return version(name)
+
+
+sys.meta_path.insert(0, Missing())
+metadata.version = version
+"""
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that has the core alone."""
+    (tmp_path / "sitecustomize.py").write_text(_WITHOUT, encoding="utf-8")
+    return {"PYTHONPATH": os.pathsep.join((str(tmp_path), os.environ.get("PYTHONPATH", "")))}
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("query", "--engine", "spark", _ALL), "pyspark is not installed"),
+        (("serve",), "is needed for this, and is not installed: pip install 'mediator[api]'"),
+    ],
+)
+def test_what_is_not_installed_is_named(bare: dict[str, str], command: tuple[str, ...], said: str) -> None:
+    code, out, complaint = finished(started(*command, "--demo", env=bare))
+    assert (code, out) == (2, b"")
+    assert said in complaint
+    assert "internal" not in complaint
+    assert "being started" not in complaint
+
+
+def test_the_core_goes_without(bare: dict[str, str], tmp_path: Path) -> None:
+    code, out, said = finished(started("query", "--engine", "auto", _ALL, "--demo", env=bare))
+    assert code == 0, said
+    assert out.count(b"\n") > 1_000
+    harvest = ("harvest", "books", "--demo", "--store", str(tmp_path / "store"))
+    code, _, said = finished(started(*harvest, env=bare))
+    assert code == 0, said
 
 
 def test_the_doctor_finds_what_is_here(tmp_path: Path) -> None:
