@@ -19,6 +19,7 @@ import mediator.eddy.constraints as constraints
 import mediator.eddy.goals.picture as picture
 import mediator.eddy.joining as joining
 import mediator.eddy.relying as relying
+import mediator.eddy.unbuilt as unbuilt
 import mediator.query.bounded as bounded
 import mediator.state.coverage as coverage
 import mediator.state.index as index
@@ -293,6 +294,17 @@ def _comes_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Unbuilt, "wait", lambda self, batch, alias, met, single: None)
 
 
+def _alike_by_signature(patch: pytest.MonkeyPatch) -> None:
+    """Unbuilt rows that have met different rows are put together."""
+    patch.setattr(unbuilt, "_likeness", lambda batch: (batch.signature, batch.cut))
+
+
+def _packed_anywhere(patch: pytest.MonkeyPatch) -> None:
+    """Where unbuilt rows are put together, those of the second landing stand for those of the first."""
+    packed = Run.packed
+    patch.setattr(Run, "packed", lambda self, batches: packed(self, [batches[-1]] * len(batches)))
+
+
 def _unkept(patch: pytest.MonkeyPatch) -> None:
     """A SteM is taken to hold all of a scan of which not all was built."""
     share = Asking.share
@@ -429,6 +441,8 @@ RULES: list[Patch] = [
     _put_off,
     _last_match,
     _comes_again,
+    _alike_by_signature,
+    _packed_anywhere,
     _unkept,
     _watermark,
     _meets_itself_never,

@@ -257,18 +257,21 @@ class Eddy:
         self._router.learn(visit, wanted=True)
 
     def _probe(self, steps: list[tuple[Batch, Probe]]) -> None:
+        wider: list[Batch] = []
         for batch, where, found, seconds in self._probing.all(steps):
+            wider += [met.wider for _, met in found if met.wider is not None]
             out = sum([self._met(part, where, met) for part, met in found])
             if batch.seen[where.alias] > batch.since:  # where nothing was there yet, nothing can be learnt
                 done = max(1, sum([met.done for _, met in found]))  # the rest comes again, and counts then
                 visible = batch.seen[where.alias] - batch.since
                 self._router.learn(Visit(batch.signature, where, done, out, seconds, visible))
+        for some in wider if len(wider) == 1 else self.unbuilt.together(wider):
+            self._floating.push(some)
 
     def _met(self, batch: Batch, where: Probe, met: Met) -> int:
-        """Let what a probe found float on, with what is left of it and what bounced; how much was found."""
-        for part in (met.wider, met.rest):
-            if part is not None:
-                self._floating.push(part)
+        """Let what is left of a batch that probed float on, and what bounced; how much it found."""
+        if met.rest is not None:
+            self._floating.push(met.rest)
         done = batch if met.rest is None else batch.take(slice(0, met.done))
         if batch.own is None:
             self._bounce(done, where.alias, met)

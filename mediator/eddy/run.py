@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mediator.flow.batch import Batch, Own, Rows, Signature, as_ids, joined, taken
 from mediator.query.model import ROW_ID, Alias, Block, Column, Predicate
-from mediator.state.rowstore import RowStore
+from mediator.state.rowstore import PackedRows, RowStore
 from mediator.state.stem import SteM
 from mediator.state.view import AliasView, View
 
@@ -56,6 +56,19 @@ class Run:
             kept = np.flatnonzero(_selected(selections, store, kept)).astype(np.int32)
         batches = self._singletons(alias, kept, (0,) * len(self.aliases))
         return [batch.with_(own=Own(alias, store)) for batch in batches]
+
+    def packed(self, batches: Sequence[Batch]) -> Batch:
+        """Unbuilt batches that are alike as one."""
+        own = batches[0].own
+        if len(batches) == 1 or own is None:
+            return batches[0]
+        parts = [(self.store(b, own.alias), r) for b in batches if (r := b.rows[own.alias]) is not None]
+        store = PackedRows(parts)
+        _compute(store, self.block.aliases[own.alias])
+        vectors = [[r for r in of if r is not None] for of in zip(*(b.rows for b in batches), strict=True)]
+        rows: list[Rows | None] = [joined(v) if v else None for v in vectors]
+        rows[own.alias] = range(store.n)
+        return batches[0].with_(rows=tuple(rows), own=Own(own.alias, store))
 
     def store(self, batch: Batch, alias: int) -> RowStore:
         """Where the batch's rows of an alias lie."""

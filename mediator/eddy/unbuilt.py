@@ -15,7 +15,7 @@ to compare them with: else the beginning of the huge relation, which was first t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -23,9 +23,11 @@ from mediator.binding.model import Provider
 from mediator.eddy.joining import Met
 from mediator.eddy.policy import Coming, Policy
 from mediator.eddy.run import Run
-from mediator.flow.batch import Batch, coalesced
+from mediator.flow.batch import Batch, coalesced, heaped
 from mediator.flow.events import Arrived, Landing
 from mediator.query.model import ROW_ID, Block
+
+_SMALL = 1 << 14  # rows: to copy so many takes less than to send them round by themselves
 
 
 class Unbuilt:
@@ -132,17 +134,23 @@ class Unbuilt:
         due: list[Batch] = []
         for alias, batches in self._waiting.items():
             count = self._run.view(alias).count
-            due += self._together([self._again(b, alias) for b in batches if b.since < count])
+            due += self.together([self._again(b, alias) for b in batches if b.since < count])
             over = bool(batches) and complete(alias)
             self._waiting[alias] = [] if over else [b for b in batches if b.since == count]
         return due
 
-    def _together(self, batches: Sequence[Batch]) -> list[Batch]:
-        """Those that are alike put together: every time they wait there are more and smaller ones."""
-        alike: dict[tuple[object, ...], list[Batch]] = {}
-        for batch in batches:
-            alike.setdefault((id(batch.own), batch.signature, batch.cut, batch.since), []).append(batch)
-        return [whole for some in alike.values() for whole in coalesced(some, self._run.largest_batch)]
+    def together(self, batches: Sequence[Batch]) -> list[Batch]:
+        """Unbuilt batches that are alike put together: every time they wait there are more and smaller ones. Of
+        different landings only small ones are, as something of their rows has to be copied."""
+        whole = [batch for batch in batches if batch.own is None]
+        most = self._run.largest_batch
+        for alike in _grouped((b for b in batches if b.own is not None), _likeness):
+            small: list[Batch] = []
+            for of_one in _grouped(alike, lambda batch: id(batch.own)):
+                for batch in coalesced(of_one, most):
+                    (small if len(batch) < _SMALL else whole).append(batch)
+            whole += [self._run.packed(heap) for heap in heaped(small, most)]
+        return whole
 
     def forget(self) -> None:
         """Nothing more is wanted."""
@@ -160,6 +168,19 @@ class Unbuilt:
         seen = list(batch.seen)
         seen[alias] = self._run.view(alias).count
         return batch.with_(seen=tuple(seen))
+
+
+def _likeness(batch: Batch) -> tuple[object, ...]:
+    """What batches that travel together have in common."""
+    return batch.signature, batch.cut, batch.since, batch.favour
+
+
+def _grouped(batches: Iterable[Batch], key: Callable[[Batch], object]) -> Iterable[list[Batch]]:
+    """Those with the same key together, in the order in which the first of them came."""
+    groups: dict[object, list[Batch]] = {}
+    for batch in batches:
+        groups.setdefault(key(batch), []).append(batch)
+    return groups.values()
 
 
 def _eligible(block: Block, providers: Sequence[Sequence[Provider]]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from mediator.state.columns import StoreColumn, TextColumn, column_of
 from mediator.state.vocabulary import Vocabulary
 
 _MOST = np.iinfo(np.int32).max
+_DEEPEST = 4  # how often rows are packed before all of them is copied, and what they were in is let go
 
 
 class RowStore:
@@ -93,6 +94,34 @@ class RowStore:
         )
         self._columns[name].append(filler.evaluate(given))
         filler.n = self.n
+
+
+class PackedRows(RowStore):
+    """Rows that lie in several stores, as if they were in one. A column is copied when it is first read: of most rows
+    nobody ever reads more than the one by which they are looked for."""
+
+    def __init__(self, parts: Sequence[tuple[RowStore, Rows]]) -> None:
+        super().__init__(parts[0][0].schema)
+        self._depth: int = 1 + max(_depth(store) for store, _ in parts)
+        if self._depth > _DEEPEST:
+            whole = pa.concat_batches([store.rows(rows) for store, rows in parts])
+            parts = [(RowStore.of(self.schema, whole), range(whole.num_rows))]
+            self._depth = 1
+        self._parts = parts
+        self._missing = set(self.schema.names)
+        self.n = sum(len(rows) for _, rows in parts)
+
+    def column(self, name: str) -> StoreColumn:
+        """The column, complete for every row stored so far."""
+        if name in self._missing:
+            values = pa.concat_arrays([store.gather(name, rows) for store, rows in self._parts])
+            self._columns[name].adopt(values)
+            self._missing.remove(name)
+        return super().column(name)
+
+
+def _depth(store: RowStore) -> int:
+    return store._depth if isinstance(store, PackedRows) else 0
 
 
 class _Filler:

@@ -168,6 +168,29 @@ def test_what_waits_is_let_go_at_the_end() -> None:
     assert store() is None
 
 
+def test_those_of_many_landings_travel_together() -> None:
+    query = Query(kept=0)
+    for n in range(20):
+        query.land("huge", (n, n % 4))
+    landings = query.eddy.unbuilt._waiting[1]
+    own = landings[0].own
+    assert own is not None
+    assert len(landings) == 20
+    first = weakref.ref(own.store)
+    del landings, own
+    for key in range(8):  # each time they are put together with those that have come since
+        query.land("small", (key, 10 * key))
+        (waiting,) = query.eddy.unbuilt._waiting[1]
+        assert len(waiting) == 20 + key
+        query.land("huge", (20 + key, key))
+    assert first() is None, "what they were in at first is let go"
+    query.end("huge")
+    query.end("small")
+    assert query.stages.finished
+    rows = [(n, n % 4) for n in range(20)] + [(20 + key, key) for key in range(8)]
+    assert sorted(query.answers) == sorted((n, 10 * key) for n, key in rows)
+
+
 def test_an_empty_partner_ends_the_query_only_if_nothing_of_it_came() -> None:
     query = Query(kept=0)
     query.land("huge", (1, 10))
