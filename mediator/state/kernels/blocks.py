@@ -10,7 +10,7 @@ from mediator.state.kernels.memory import prefetch
 
 Ids = NDArray[np.int32]
 
-BLOCK = 64  # keys that are taken together
+BLOCK = 32  # keys that are taken together: with more, those that are fetched first are gone when they are read
 
 
 @njit(nogil=True, cache=True, inline="always")
