@@ -12,6 +12,7 @@ from api.demo import found_demo
 from fixtures import book_trade_web
 from tests.cli.kit import SPARKS, bag, called, finished, started, truth
 
+pytestmark = pytest.mark.xdist_group("demo")  # which is told once, and takes its time
 _BOOKS = 1_200
 
 

@@ -10,7 +10,9 @@ from mediator.state.kernels.memory import prefetch
 
 Ids = NDArray[np.int32]
 
-BLOCK = 32  # keys that are taken together: with more, those that are fetched first are gone when they are read
+BLOCK = (
+    32  # keys that are taken together: with more, those that are fetched first are gone when they are read
+)
 
 
 @njit(nogil=True, cache=True, inline="always")
