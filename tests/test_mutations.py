@@ -48,6 +48,32 @@ from tests.any_route.search import Effort, Wrong, search
 Patch = Callable[[pytest.MonkeyPatch], None]
 SEEDS = range(1_000)
 
+# The first seed that notices a rule's absence, where that takes long to find: it is looked at first. Where it no longer
+# does, since the engine has changed, all others are searched as ever.
+NOTICED = {
+    "alike_by_signature": 205,
+    "bounds_are_part_of_the_binding": 90,
+    "bounds_of_the_alias": 33,
+    "cache": 45,
+    "comes_again": 60,
+    "costly_conditions": 83,
+    "cross_product": 50,
+    "failure_debt": 624,
+    "last_match": 173,
+    "null": 64,
+    "others_are_lost": 34,
+    "packed_anywhere": 205,
+    "parted_in_the_midst": 418,
+    "provider_waits_for_itself": 138,
+    "put_off": 218,
+    "scan_asked_again": 138,
+    "single_by_any_field": 21,
+    "some_only_where_nothing_brings_all": 249,
+    "unkept": 60,
+    "unrecorded": 32,
+    "wider_bounds_cover": 25,
+}
+
 
 def _watermark(patch: pytest.MonkeyPatch) -> None:
     """A batch joins with whatever is there, also with what came after it."""
@@ -476,21 +502,25 @@ RULES: list[Patch] = [
 ]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.__name__.strip("_"))
+def _name(rule: Patch) -> str:
+    return rule.__name__.strip("_")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=_name)
 def test_the_search_notices(rule: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     rule(monkeypatch)
-    assert _noticed() >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
+    assert _noticed(rule) >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
 
 
-@pytest.mark.parametrize("rule", BOUNDS, ids=lambda r: r.__name__.strip("_"))
+@pytest.mark.parametrize("rule", BOUNDS, ids=_name)
 def test_the_search_over_ranges_notices(rule: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
     rule(monkeypatch)
-    assert _noticed(draw_ranges) >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
+    assert _noticed(rule, draw_ranges) >= 0, f"{len(SEEDS)} seeds pass without this rule: {rule.__doc__}"
 
 
-def _noticed(drawn: Callable[[int], Case] = draw) -> int:
-    """The first seed that fails; -1 if none does."""
-    for seed in SEEDS:
+def _noticed(rule: Patch, drawn: Callable[[int], Case] = draw) -> int:
+    """The first seed that fails, of the one that did and all others; -1 if none does."""
+    for seed in (NOTICED.get(_name(rule), 0), *SEEDS):
         try:
             search(seed, Effort(), drawn)
         except (Wrong, AssertionError):

@@ -19,6 +19,7 @@ from fixtures.behaviour import Behaviour, Fault, Fixed
 from mediator.answering import Mediator, verdicts_of
 from mediator.assembly import Settings
 from mediator.binding.counting import Known
+from mediator.catalog.model import Catalog
 from mediator.engines import AnswerStream, Job
 from mediator.errors import MediatorError
 from mediator.output.report import Report
@@ -37,9 +38,14 @@ OFFERS = "SELECT b.isbn, o.shop, o.price FROM books b JOIN offers o ON o.isbn = 
 Row = tuple[object, ...]
 
 
-async def asked(web: Web, sql: str, engine: str = "spark", **said: Any) -> tuple[list[Row], Report]:
+async def asked(
+    web: Web, sql: str, engine: str = "spark", catalog: Catalog | None = None, **said: Any
+) -> tuple[list[Row], Report]:
     rows: list[Row] = []
-    async with Mediator(web.catalog) as mediator, mediator.answering(sql, engine=engine, **said) as answers:
+    async with (
+        Mediator(catalog or web.catalog) as mediator,
+        mediator.answering(sql, engine=engine, **said) as answers,
+    ):
         await taken(answers, rows)
     return rows, answers.report
 
@@ -101,8 +107,10 @@ async def test_a_limit_is_enough(calm: Web) -> None:
 async def test_what_is_missing_is_said(trade: Web) -> None:
     down = Behaviour(faults=(Fault("error", 1.0),))
     trade.behave("authors", down)
-    rows, report = await asked(trade, BOOKS)
-    _, here = await asked(trade, BOOKS, "local")
+    hasty = {name: replace(source, deadline=0.5) for name, source in trade.catalog.sources.items()}
+    catalog = replace(trade.catalog, sources=hasty)
+    rows, report = await asked(trade, BOOKS, catalog=catalog)
+    _, here = await asked(trade, BOOKS, "local", catalog=catalog)
     assert rows == []
     assert not report.complete
     # How it is put depends on whether the site was known to be down when it would have been asked.
