@@ -27,7 +27,7 @@ FIGURES = {
 PARTS = "epochs,lookups,skew"  # the others take long at any size
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark apart")
 @pytest.mark.timeout(900)
 def test_it_tells_its_figures_and_draws(tmp_path: Path) -> None:
     """In a process of its own, since there is one Spark session in each."""

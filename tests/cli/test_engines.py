@@ -17,7 +17,7 @@ from tests.cli.test_interruptions import eventually
 from tests.pipeline.killing import alive, below
 
 SQL = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id"
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.xdist_group("spark apart"), pytest.mark.timeout(400)]
 
 
 def test_the_answers_are_the_same_in_a_folder_of_files(calm: Web, tmp_path: Path) -> None:

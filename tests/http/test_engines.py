@@ -12,7 +12,7 @@ from tests.http.asking import Client, rows_of
 from tests.http.serving import Served, serving
 
 SQL = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id WHERE b.year > 2015"
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.xdist_group("spark apart"), pytest.mark.timeout(400)]
 
 
 async def test_the_answers_are_the_same(served: Served) -> None:

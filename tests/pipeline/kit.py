@@ -14,8 +14,9 @@ import sources
 from fixtures import Web
 
 BOOK_TRADE = Path(sources.__file__).parent / "book_trade"
-# All tests that share the session run in one process.
+# All tests that share the session run in one process; those that start sessions of their own in another, one by one.
 SHARED = pytest.mark.xdist_group("spark")
+APART = pytest.mark.xdist_group("spark apart")
 
 
 def said(web: Web, **options: object) -> dict[str, str]:

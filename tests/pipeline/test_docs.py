@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from fixtures import Web
 from pipeline.java import find_java
 from pipeline.options import _NAMES
-from tests.pipeline.kit import BOOK_TRADE, SHARED, truth
+from tests.pipeline.kit import APART, BOOK_TRADE, SHARED, truth
 
 _PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
 # The first starts a session of its own, which another test does; there is one here already.
@@ -48,7 +48,7 @@ def declared(sites: Path, web: Web) -> None:
         (sites / file.name).write_text(text, encoding="utf-8")
 
 
-@SHARED
+@APART
 @pytest.mark.timeout(300)
 def test_what_is_submitted_runs(calm: Web, tmp_path: Path) -> None:
     declared(tmp_path / "my-sites", calm)

@@ -19,7 +19,7 @@ from pipeline.java import find_java
 from pipeline.spread import driving, engine
 from pipeline.spread.errors import SpreadError
 from tests.pipeline.killing import POINTS, Killer
-from tests.pipeline.kit import SHARED
+from tests.pipeline.kit import APART
 
 KILLS = int(os.environ.get("MEDIATOR_KILLS", "1"))
 SQL = """
@@ -74,7 +74,7 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_session", lambda: None)
 
 
-@SHARED
+@APART
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("child", "repeated"),
@@ -97,7 +97,7 @@ async def test_what_was_given_before_spark_knew_of_it_is_not_given_again(
     assert not list(scratch.iterdir()), "what was killed leaves nothing behind"
 
 
-@SHARED
+@APART
 @pytest.mark.timeout(300 + 60 * KILLS)
 async def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
     random = Random(7)
@@ -136,7 +136,7 @@ def java(home: Path, starts: str) -> None:
     script.chmod(0o755)
 
 
-@SHARED
+@APART
 @pytest.mark.timeout(300)
 async def test_java_that_is_killed_while_it_starts_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -149,7 +149,7 @@ async def test_java_that_is_killed_while_it_starts_is_started_again(
     assert rows.total() == 60
 
 
-@SHARED
+@APART
 async def test_java_that_never_starts_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     java(tmp_path / "java", "exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
