@@ -72,8 +72,8 @@ class Vocabulary:
         self._heap.reserve(self._heap.n + column.heap.n)
         numbers.reserve(stop)
         count, self._heap.n = kernels.number_texts(
-            *self._known(), self.count, self._heap.n,
-            column.words.data, column.heap.data, *_mask(column), start, stop, numbers.data,
+            *self._known(), np.uint64(self.count), self._heap.n,
+            column.words.data, column.heap.data, *_mask(column), np.uint64(start), np.uint64(stop), numbers.data,
         )  # fmt: skip
         self._slots.used += count - self.count
         numbers.n, self.count, self._words.n = stop, count, 2 * count

@@ -10,9 +10,7 @@ from mediator.state.kernels.memory import prefetch
 
 Ids = NDArray[np.int32]
 
-BLOCK = (
-    32  # keys that are taken together: with more, those that are fetched first are gone when they are read
-)
+BLOCK = 128  # keys that are taken together: by the end of a pass what the first of them needs has come
 
 
 @njit(nogil=True, cache=True, inline="always")

@@ -25,6 +25,8 @@ Numbers = NDArray[np.int32]
 MOST = (1 << 31) - 2  # strings that can have numbers
 _NUMBER = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+# Of what has a sign Numba looks at each access whether it is negative.
+_NONE, _ONE, _TWO = np.uint64(0), np.uint64(1), np.uint64(2)
 
 
 @njit(nogil=True, cache=True)
@@ -33,14 +35,14 @@ def number_texts(
     shift: np.uint64,
     words: Words,
     heap: Heap,
-    count: int,
+    count: np.uint64,
     kept: int,
     given: Words,
     given_heap: Heap,
     valid: Mask,
     nulls: bool,
-    start: int,
-    stop: int,
+    start: np.uint64,
+    stop: np.uint64,
     numbers: Numbers,
 ) -> tuple[int, int]:
     """Give the strings [start, stop) their numbers, and those that have none yet the next ones; NULLs get -1.
@@ -48,50 +50,88 @@ def number_texts(
     `count` strings have numbers: they are `words`, and `kept` bytes of `heap` are theirs. Returns how many and how much
     it is then. There must be empty slots, and room for all that is given.
     """
-    last = len(slots) - 1
-    homes, places = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.int64)
-    for first in range(start, stop, BLOCK):
-        beyond = min(first + BLOCK, stop)
-        for row in range(first, beyond):
-            word, rest = given[2 * row], given[2 * row + 1]
+    last = np.uint64(len(slots) - 1)
+    homes, places = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    seeming, new = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    first = start
+    while first < stop:
+        size = min(np.uint64(BLOCK), stop - first)
+        for k in range(size):
+            at = _TWO * (first + k)
+            word, rest = given[at], given[at + _ONE]
             if word & SIZE > SHORT:
                 rest = long_code(given_heap, rest, word & SIZE)
-            homes[row - first] = word_code(word, rest) >> _HALF
-            prefetch(slots, np.int64(homes[row - first] >> shift))
-        for row in range(first, beyond):
-            places[row - first] = walked(slots, last, homes[row - first], shift)
-            prefetch(words, 2 * np.int64(slots[places[row - first]] & _NUMBER) - 2)
-        for row in range(first, beyond):
+            homes[k] = word_code(word, rest) >> _HALF
+            prefetch(slots, np.int64(homes[k] >> shift))
+        # Which of them seem to have a number is left to chance, and a branch would be guessed wrong as often.
+        seem, fresh = _NONE, _NONE
+        for k in range(size):
+            slot = _walked(slots, last, homes[k], shift)
+            places[k] = slot
+            prefetch(words, 2 * np.int64(slots[slot] & _NUMBER) - 2)
+            seeming[seem], new[fresh] = k, k
+            empty = slots[slot] == 0
+            seem += np.uint64(not empty)
+            fresh += np.uint64(empty)
+        for j in range(seem):
+            k = seeming[j]
+            row = first + k
+            number = (slots[places[k]] & _NUMBER) - _ONE
+            if nulls and not valid[row]:
+                numbers[row] = -1
+            elif _same(words, heap, number, given, given_heap, row):
+                numbers[row] = number
+            else:
+                new[fresh] = k
+                fresh += _ONE
+        for j in range(fresh):
+            k = new[j]
+            row = first + k
             if nulls and not valid[row]:
                 numbers[row] = -1
                 continue
-            hashed, word, rest = homes[row - first], given[2 * row], given[2 * row + 1]
-            slot = places[row - first]
-            while True:
-                entry = slots[slot]
-                if entry == 0:
-                    slots[slot] = hashed << _HALF | np.uint64(count + 1)
-                    if word & SIZE > SHORT:
-                        for k in range(word & SIZE):
-                            heap[kept + k] = given_heap[rest + k]
-                        rest = kept
-                        kept += word & SIZE
-                    words[2 * count], words[2 * count + 1] = word, rest
-                    numbers[row] = count
-                    count += 1
+            slot = places[k]
+            while slots[slot] != 0:
+                number = (slots[slot] & _NUMBER) - _ONE
+                if slots[slot] >> _HALF == homes[k] and _same(words, heap, number, given, given_heap, row):
                     break
-                number = np.int64(entry & _NUMBER) - 1
-                if entry >> _HALF == hashed and words[2 * number] == word:
-                    place = words[2 * number + 1]
-                    if (
-                        same_bytes(heap, place, given_heap, rest, word & SIZE)
-                        if word & SIZE > SHORT
-                        else place == rest
-                    ):
-                        numbers[row] = number
-                        break
-                slot = slot + 1 if slot < last else 0
-    return count, kept
+                slot = slot + _ONE if slot < last else _NONE
+            if slots[slot] == 0:
+                word, rest = given[_TWO * row], given[_TWO * row + _ONE]
+                if word & SIZE > SHORT:
+                    for byte in range(word & SIZE):
+                        heap[kept + byte] = given_heap[rest + byte]
+                    rest = kept
+                    kept += word & SIZE
+                words[_TWO * count], words[_TWO * count + _ONE] = word, rest
+                count += _ONE
+                slots[slot] = homes[k] << _HALF | count
+            numbers[row] = (slots[slot] & _NUMBER) - _ONE
+        first += size
+    return np.int64(count), kept
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _walked(slots: Slots, last: np.uint64, hashed: np.uint64, shift: np.uint64) -> np.uint64:
+    """As `walked` does it."""
+    slot = hashed >> shift
+    while slots[slot] != 0 and slots[slot] >> _HALF != hashed:
+        slot = slot + _ONE if slot < last else _NONE
+    return slot
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _same(
+    words: Words, heap: Heap, number: np.uint64, given: Words, given_heap: Heap, row: np.uint64
+) -> bool:
+    """Whether the string of this number is the given one of this row."""
+    word, rest = given[_TWO * row], given[_TWO * row + _ONE]
+    if words[_TWO * number] != word:
+        return False
+    place = words[_TWO * number + _ONE]
+    if word & SIZE <= SHORT:
+        return bool(place == rest)
+    return bool(same_bytes(heap, place, given_heap, rest, word & SIZE))
 
 
 @njit(nogil=True, cache=True)
