@@ -1,7 +1,8 @@
-"""One shape at one number of threads, in a process of its own: `python -m bench.cell JSON`, a JSON object comes back.
+"""One shape at one number of threads: `python -m bench.cell JSON`, a process for each engine, and they take turns.
 
-Polars takes its number of threads from the environment before it is imported, and memory can only be told apart between
-processes that did one thing each; so every comparison is one such process.
+Nobody's allocator tidies up in another's time then: what Polars has given back to the system in the background cost
+those who ran after it in the same process a tenth of theirs. Polars takes its number of threads from the environment
+before it is imported, and memory can only be told apart between processes that did one thing each.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from types import TracebackType
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -59,50 +63,96 @@ class Outcome:
 
 
 def run(cell: Cell) -> Outcome:
-    """Run it in a process of its own. Raises `RuntimeError` when that fails, or when answers differ."""
-    environment = {**os.environ, "POLARS_MAX_THREADS": str(cell.threads)}
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.cell", json.dumps(asdict(cell))],
-        cwd=Path(__file__).parents[1], env=environment, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(f"{cell.shape} on {cell.threads} threads failed")
-    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+    """Raises `RuntimeError` when a process fails, or when answers differ."""
+    with ExitStack() as stack:
+        theirs = {
+            engine: stack.enter_context(
+                _Process(replace(cell, entries=tuple(e for e in cell.entries if e.engine == engine)))
+            )
+            for engine in dict.fromkeys(e.engine for e in cell.entries)
+        }
+        if cell.memory:
+            (entry,) = cell.entries
+            return Outcome({}, peak=theirs[entry.engine].ask("peak", entry))
+        answers = _agreed(cell, theirs) if cell.check else 0
+        seconds: dict[str, list[float]] = {e.name: [] for e in cell.entries}
+        for _ in range(cell.rounds):
+            for entry in cell.entries:
+                seconds[entry.name].append(theirs[entry.engine].ask("seconds", entry))
+        return Outcome(seconds, answers)
 
 
-def measured(cell: Cell) -> Outcome:
-    """Here and now."""
-    pa.set_cpu_count(cell.threads)
-    devote()
-    for entry in cell.entries:
-        contest(entry, shape(cell.shape, min(cell.rows, _WARM)), cell.threads)()
-    data = shape(cell.shape, cell.rows)
-    contests = {entry.name: contest(entry, data, cell.threads) for entry in cell.entries}
-    if cell.memory:
-        return Outcome({}, peak=_peak(next(iter(contests.values()))))
-    answers = _agreed(contests) if cell.check else 0
-    return Outcome(_raced(contests, cell.rounds), answers)
+class _Process:
+    """One that has all that it needs ready, and runs when it is asked to."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._name = f"{cell.shape} on {cell.threads} threads"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.cell", json.dumps(asdict(cell))],
+            cwd=Path(__file__).parents[1],
+            env={**os.environ, "POLARS_MAX_THREADS": str(cell.threads)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._process as process:
+            assert process.stdin is not None
+            process.stdin.close()
+
+    def ask(self, what: str, entry: Entry) -> Any:
+        """What it finds out about one of its entries."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            print(json.dumps([what, entry.name]), file=self._process.stdin, flush=True)
+            return json.loads(self._process.stdout.readline())
+        except (OSError, ValueError):
+            raise RuntimeError(f"{self._name} failed: {entry.name}") from None
 
 
-def _raced(contests: dict[str, Contest], rounds: int) -> dict[str, list[float]]:
-    """In turns, so that whatever else the machine does strikes all alike."""
-    seconds: dict[str, list[float]] = {name: [] for name in contests}
-    for _ in range(rounds):
-        for name, run_once in contests.items():
-            gc.collect()
-            began = perf_counter()
-            answers = run_once()
-            seconds[name].append(perf_counter() - began)
-            del answers
+def _agreed(cell: Cell, theirs: dict[str, _Process]) -> int:
+    """How many answers there are. Raises `RuntimeError` unless all found the same ones."""
+    found = {e.name: tuple(theirs[e.engine].ask("answers", e)) for e in cell.entries}
+    if len(set(found.values())) != 1:
+        raise RuntimeError(f"the answers differ: {found}")
+    return int(next(iter(found.values()))[0])
+
+
+class Stable:
+    """The contestants of a cell, in this process, ready to run."""
+
+    def __init__(self, cell: Cell) -> None:
+        pa.set_cpu_count(cell.threads)
+        devote()
+        for entry in cell.entries:
+            contest(entry, shape(cell.shape, min(cell.rows, _WARM)), cell.threads)()
+        data = shape(cell.shape, cell.rows)
+        self._contests = {entry.name: contest(entry, data, cell.threads) for entry in cell.entries}
+
+    def told(self, what: str, name: str) -> object:
+        """`seconds` of one run, how many `answers` it gives and what they come to, or its `peak` of memory."""
+        run_once = self._contests[name]
+        return {"seconds": _seconds, "answers": _answers, "peak": _peak}[what](run_once)
+
+
+def _seconds(run_once: Contest) -> float:
+    gc.collect()
+    began = perf_counter()
+    answers = run_once()
+    seconds = perf_counter() - began
+    del answers
     return seconds
 
 
-def _agreed(contests: dict[str, Contest]) -> int:
-    """How many answers there are. Raises `RuntimeError` unless all found the same ones."""
-    found = {name: _sum(run_once()) for name, run_once in contests.items()}
-    if len(set(found.values())) != 1:
-        raise RuntimeError(f"the answers differ: {found}")
-    return next(iter(found.values()))[0]
+def _answers(run_once: Contest) -> tuple[int, str]:
+    return _sum(run_once())
 
 
 def _sum(answers: pa.Table) -> tuple[int, str]:
@@ -135,8 +185,10 @@ def _status(field: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """One cell in, one line out."""
-    print(json.dumps(asdict(measured(Cell.read(arguments[0])))))
+    """A question at each line of stdin, an answer for each."""
+    stable = Stable(Cell.read(arguments[0]))
+    for line in sys.stdin:
+        print(json.dumps(stable.told(*json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

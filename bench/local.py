@@ -77,7 +77,8 @@ class _Local:
         self.result.detail |= {
             "rows": self._rows,
             "batch": options.batch,
-            "taken": f"the best of {self._rounds} rounds, contestants in turns; ratios are our time / theirs",
+            "taken": f"the best of {self._rounds} rounds, engines in turns, each in a process of its own;"
+            " ratios are our time / theirs",
             "clock": "from SQL text (for Polars: from the lazy frame) to all answers as Arrow",
         }
         races = [(shape, threads) for shape in NAMES for threads in (1, 2)]

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from threading import local
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -28,8 +28,15 @@ LARGE = 1 << 20  # from here on an array has pages of its own
 _SLAB = 1 << 23
 _ALIGNMENT = 64
 _MAP = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)}
+_MINCORE = getattr(ctypes.CDLL(None), "mincore", None)
 WAIT = 10.0  # seconds that pages wait to be used again
 _SHARE = 4  # of the machine's memory, one part in so many may wait at most
+
+
+class _Piece(NamedTuple):
+    pages: mmap.mmap
+    held: int  # bytes of memory: of what is reserved ahead most was never touched
+    since: float
 
 
 class Spare:
@@ -38,21 +45,22 @@ class Spare:
     def __init__(self, most: int, now: Callable[[], float] = monotonic) -> None:
         self._most = most
         self._now = now
-        self._pieces: dict[int, deque[tuple[float, mmap.mmap]]] = {}
+        self._pieces: dict[int, deque[_Piece]] = {}
 
     @property
     def size(self) -> int:
-        """Bytes of address space that wait here."""
-        return sum(size * len(pieces) for size, pieces in list(self._pieces.items()))
+        """Bytes of memory that wait here."""
+        return sum(piece.held for pieces in list(self._pieces.values()) for piece in list(pieces))
 
     def put(self, pages: mmap.mmap, size: int) -> None:
-        if self.size + size <= self._most:
-            self._pieces.setdefault(size, deque()).append((self._now(), pages))
+        held = _held(pages, size)
+        if self.size + held <= self._most:
+            self._pieces.setdefault(size, deque()).append(_Piece(pages, held, self._now()))
 
     def take(self, size: int) -> mmap.mmap | None:
         """A piece of just this size, the latest, as it was left."""
         try:
-            return self._pieces[size].pop()[1]
+            return self._pieces[size].pop().pages
         except (KeyError, IndexError):
             return None
 
@@ -61,8 +69,17 @@ class Spare:
         until = self._now() - wait
         for pieces in list(self._pieces.values()):
             with suppress(IndexError):
-                while pieces[0][0] <= until:
+                while pieces[0].since <= until:
                     pieces.popleft()
+
+
+def _held(pages: mmap.mmap, size: int) -> int:
+    """How much memory the pages take, and that is never nothing; all of their size, where the system does not say."""
+    there = np.empty(-(-size // mmap.PAGESIZE), np.uint8)
+    first = ctypes.byref(ctypes.c_char.from_buffer(pages))
+    if _MINCORE is None or _MINCORE(first, ctypes.c_size_t(size), there.ctypes.data_as(ctypes.c_void_p)):
+        return size
+    return max(1, int(np.count_nonzero(there & 1))) * mmap.PAGESIZE
 
 
 def _memory() -> int:

@@ -12,8 +12,8 @@ import pytest
 
 from bench import fetch, q1, q4, stall
 from bench.__main__ import BENCHES, main
-from bench.cell import Cell, measured
-from bench.contestants import DUCKDB, POLARS, POLARS_STREAMING, ours
+from bench.cell import Cell, _Process, run
+from bench.contestants import DUCKDB, POLARS, POLARS_STREAMING, Entry, ours
 from bench.feeding import arrivals
 from bench.moody import Moods
 from bench.shapes import NAMES, shape
@@ -51,13 +51,25 @@ def test_all_tables_end_together() -> None:
 def test_contestants_agree(name: str) -> None:
     fixed = ours(256, "fixed", tuple(range(len(shape(name, 1).tables))))
     entries = (ours(256), fixed, DUCKDB, POLARS, POLARS_STREAMING)
-    outcome = measured(Cell(name, ROWS, 2, entries, rounds=1, check=True))
+    outcome = run(Cell(name, ROWS, 2, entries, rounds=1, check=True))
     assert outcome.answers > 0
     assert all(len(outcome.seconds[e.name]) == 1 for e in entries)
 
 
 def test_memory_is_one_entry_s() -> None:
-    assert measured(Cell("int", ROWS, 1, (ours(256),), memory=True)).peak >= 0
+    assert run(Cell("int", ROWS, 1, (ours(256),), memory=True)).peak >= 0
+
+
+def test_a_contestant_that_fails_is_named() -> None:
+    with pytest.raises(RuntimeError, match="int on 1 threads failed: nobody"):
+        run(Cell("int", ROWS, 1, (Entry("nobody"),), rounds=1))
+
+
+def test_answers_that_differ_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = iter(([3, "7"], [3, "8"]))
+    monkeypatch.setattr(_Process, "ask", lambda self, what, entry: next(found))
+    with pytest.raises(RuntimeError, match="the answers differ"):
+        run(Cell("int", ROWS, 1, (ours(256), DUCKDB), rounds=0, check=True))
 
 
 def test_local_prints_one_json_line_and_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -113,9 +113,31 @@ def test_what_waits_long_enough_is_released(spare: Spare, clock: Scripted) -> No
 
 
 def test_only_so_much_waits(spare: Spare) -> None:
-    arrays = [empty(COUNT, np.int64) for _ in range(20)]
-    del arrays
+    arrays = [np.asarray(zeros(COUNT, np.int64)) for _ in range(20)]
+    for array in arrays:
+        array.fill(1)
+    del arrays, array
+    gc.collect()
     assert 0 < spare.size <= 8 * LARGE
+
+
+def test_memory_that_was_only_reserved_takes_no_room_where_it_waits(spare: Spare) -> None:
+    reserved = [empty(64 * COUNT, np.int64) for _ in range(3)]  # far more than may wait
+    for array in reserved:
+        array[:COUNT] = 1
+    addresses = {array.ctypes.data for array in reserved}
+    del reserved, array
+    assert LARGE <= spare.size <= 8 * LARGE
+    assert {empty(64 * COUNT, np.int64).ctypes.data for _ in range(2)} <= addresses
+
+
+def test_where_the_system_does_not_say_all_of_a_piece_counts(
+    spare: Spare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "_MINCORE", None)
+    array = empty(COUNT, np.int64)
+    del array
+    assert spare.size >= 8 * COUNT
 
 
 def test_what_grows_into_used_pages_begins_with_zeros() -> None:
