@@ -23,6 +23,7 @@ from mediator.eddy.floating import AnyOrder
 from mediator.eddy.goals.goal import GOALS
 from mediator.errors import Unanswerable
 from mediator.flow.events import Ask, Cancel, Command, Emit
+from mediator.query import predicates
 from mediator.query.model import Block, BlockStage, Preference, Query
 from mediator.query.preferences import preferred
 from mediator.query.understand import understand
@@ -91,12 +92,36 @@ class Running:
 def search(seed: int, effort: Effort, drawn: Callable[[int], Case] = draw) -> None:
     """Draw the case of this seed, run it in several schedules, and raise `Wrong` if anything is."""
     case = drawn(seed)
-    prepared = [p for s in case.statements if (p := _prepared(case, s, effort))]
-    for schedule in range(_SCHEDULES):
-        random = Random(seed * _SCHEDULES + schedule)
-        with _eager(random):
-            _run(case, prepared, random, effort)
+    with _remembering():
+        prepared = [p for s in case.statements if (p := _prepared(case, s, effort))]
+        for schedule in range(_SCHEDULES):
+            random = Random(seed * _SCHEDULES + schedule)
+            with _eager(random):
+                _run(case, prepared, random, effort)
     effort.cases += 1
+
+
+@contextmanager
+def _remembering() -> Iterator[None]:
+    """DuckDB is asked once what a condition is of a row: each time takes a millisecond, however few the rows are, and
+    schedules of one case ask for the same again and again."""
+    asked = predicates._ask
+    known: dict[tuple[str, pa.Schema], dict[Row, object]] = {}
+    types: dict[tuple[str, pa.Schema], pa.DataType] = {}
+
+    def ask(sql: str, table: pa.Table, text: str) -> pa.Table:
+        what = sql, table.schema
+        values = known.setdefault(what, {})
+        rows: list[Row] = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        missing = [number for number, row in enumerate(rows) if row not in values]
+        if missing or what not in types:
+            found = asked(sql, table.take(pa.array(missing, pa.int64())), text)["v"]
+            types[what] = found.type
+            values.update(zip([rows[number] for number in missing], found.to_pylist(), strict=True))
+        return pa.table({"v": pa.array([values[row] for row in rows], types[what])})
+
+    with patch.object(predicates, "_ask", ask):
+        yield
 
 
 @contextmanager
