@@ -103,11 +103,21 @@ def _unreadable(error: TokenError, sql: str) -> Unparsable:
 def _unparsable(error: ParseError, marks: Marked, sql: str) -> Unparsable:
     told = error.errors[0] if error.errors else {}
     message = _plain(str(told.get("description") or error).split("\n")[0]).rstrip(".")
-    message = re.sub(r"<class 'sqlglot[\w.]*\.(\w+)'>", r"\1", message)
     near = told.get("highlight")
+    message = _in_words(message, str(near or ""))
     place = _offset(marks.text, told.get("line"), told.get("col"), str(near or ""))
     hint = f" near {near!r}" if near else ""
     return Unparsable(f"{message}{hint}", sql=sql, position=None if place is None else marks.original(place))
+
+
+def _in_words(message: str, near: str) -> str:
+    """The parser's message without what it calls things inside."""
+    message = re.sub(r"<class 'sqlglot[\w.]*\.(\w+)'>", r"\1", message)
+    message = re.sub(r"<Token token_type: TokenType\.SENTINEL, .*?>$", "the end of the statement", message)
+    message = re.sub(r"<Token token_type: \S+, text: (.*?), line: \d+, .*>$", r"\1", message)
+    if re.match(r"Required keyword: '\w+' missing for ", message):
+        return "something is missing" if near else "something is missing at the end of the statement"
+    return message
 
 
 def _offset(text: str, line: object, column: object, near: str) -> int | None:

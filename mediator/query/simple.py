@@ -22,6 +22,10 @@ from mediator.query.types import family, keyable
 _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _CLAUSES = {"expressions", "from_", "joins", "where", "limit"}
 _WRITTEN = re.compile(r"[\w\s.,=<>'\"$]*")  # nothing that two parsers might read in two ways
+_WORDS = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[\w$]+|[,.]|[=<>!]+""")
+_JOINTS = frozenset({",", ".", "as"})
+_SIGNS = frozenset("=<>!")
+_BETWEEN = _JOINTS | {"", "select", "from", "where", "join", "inner", "on", "and", "limit"}
 _JOIN = re.compile(r"\bjoin\b", re.IGNORECASE)
 _DIGITS = 18  # of a number that fits into 64 bits, whatever they are
 
@@ -46,7 +50,7 @@ def _names(statement: exp.Select, sql: str, catalog: Catalog) -> list[str]:
     _only(statement, _CLAUSES)
     sources: _Sources = {}
     clause = statement.args.get("from_")
-    if clause is None or not statement.expressions:
+    if clause is None or not statement.expressions or not _as_written(sql):
         raise _NotSimple
     _add(sources, clause.this, catalog)
     joins = statement.args.get("joins") or ()
@@ -63,6 +67,18 @@ def _names(statement: exp.Select, sql: str, catalog: Catalog) -> list[str]:
         _only(limit, {"expression"})
         _number(limit.expression)
     return names
+
+
+def _as_written(sql: str) -> bool:
+    """Whether nothing is out of its place: the parser takes more than DuckDB does, and the tree does not show it."""
+    words = [word.lower() for word in _WORDS.findall(sql)]
+    around = zip(["", *words], words, [*words[1:], ""], strict=False)
+    return words[:1] == ["select"] and all(
+        not (_BETWEEN & {before, after})
+        if word in _JOINTS
+        else not word.startswith("'") or before[:1] in _SIGNS or after[:1] in _SIGNS
+        for before, word, after in around
+    )
 
 
 def _only(node: exp.Expr, allowed: set[str]) -> None:
@@ -91,7 +107,8 @@ def _word(node: exp.Expr, alias: bool = False) -> str:
         raise _NotSimple
     name = str(node.name)
     if not node.quoted and (
-        name.lower() in words if alias else words.get(name.lower(), "unreserved") != "unreserved"
+        name[:1].isdigit()
+        or (name.lower() in words if alias else words.get(name.lower(), "unreserved") != "unreserved")
     ):
         raise _NotSimple
     return name

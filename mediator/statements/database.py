@@ -37,8 +37,12 @@ class NotOne(Exception):
 
 def described(here: duckdb.DuckDBPyConnection, sql: str, parameters: object = None) -> list[str]:
     """The columns of a statement as DuckDB names them, once it found that all is well with it: it is not run, but what
-    is constant in it may be. Raises `NotOne`."""
-    statements = here.extract_statements(sql)
+    is constant in it may be. Raises `NotOne`; positions in errors count from the beginning of DESCRIBE."""
+    try:
+        statements = here.extract_statements(sql)
+    except duckdb.Error:
+        here.extract_statements(DESCRIBE + sql)
+        raise
     if len(statements) != 1:
         raise NotOne
     if parameters is None and statements[0].type == duckdb.StatementType.SELECT:

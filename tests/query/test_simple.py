@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import duckdb
@@ -171,6 +172,59 @@ def test_what_is_simple_is_sound_and_named_alike() -> None:
     assert found > 4_000
 
 
+_TOKEN = re.compile(r""""(?:[^"]|"")*"|'(?:[^']|'')*'|[\w$]+|[^\w\s]""")
+_STRAY = [
+    ",",
+    "AS",
+    ".",
+    "AND",
+    "FROM",
+    "WHERE",
+    "JOIN",
+    "ON",
+    "=",
+    "SELECT",
+    "LIMIT",
+    "isbn",
+    "1",
+    "'a'",
+    "INNER",
+]
+_STRAY += ["NULL", "$1", "<", ">", "year", "LEFT", "NATURAL", "SEMI", "USING", "ASOF", "OUTER"]
+
+
+def _out_of_place(random: Random, sql: str) -> str:
+    """The statement with a word or two too many, too few, or elsewhere."""
+    words = _TOKEN.findall(sql)
+    for _ in range(random.choice((1, 1, 2))):
+        at = random.randrange(len(words))
+        match random.choice(("lost", "twice", "stray", "moved")):
+            case "lost":
+                del words[at]
+            case "twice":
+                words.insert(at, words[at])
+            case "stray":
+                words.insert(at, random.choice(_STRAY))
+            case "moved":
+                words.insert(random.randrange(len(words)), words.pop(at))
+    return " ".join(words).replace(" . ", ".")
+
+
+def test_a_word_out_of_place_is_not_passed_over() -> None:
+    random, found = Random(3), 0
+    sound = [sql for _ in range(1_500) if simple(sql := statement(random)) is not None]
+    for _ in range(15_000):
+        sql = _out_of_place(random, random.choice(sound))
+        names = simple(sql)
+        if names is not None:
+            found += 1
+            try:
+                assert unique(names) == unique(duck.names(sql, SCHEMAS)), sql
+            except duckdb.Error as error:
+                raise AssertionError(f"{sql}: {error}") from None
+    assert found > 500
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -201,6 +255,10 @@ def test_what_is_simple(sql: str) -> None:
         "SELECT title FROM `books`",
         "SELECT title FROM books UNION SELECT title FROM books", "SELECT isbn FROM books JOIN Offers USING (isbn)",
         "SELECT tags FROM \"order\" WHERE tags = tags",
+        "SELECT title,, year FROM books", "SELECT ,title FROM books", "SELECT title, FROM books",
+        "SELECT title FROM books AS", "SELECT AS title FROM books", "SELECT title FROM.books",
+        "SELECT title FROM books 'a'", "SELECT title FROM books 'a' WHERE year = 3", "SELECT title FROM books AS 0",
+        "FROM books SELECT title",
     ],
 )  # fmt: skip
 def test_what_is_not(sql: str) -> None:
