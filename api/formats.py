@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from api.cells import json_of, json_values, texts
+from api.exits import Mistake
 from api.options import Format
 from api.table import Table
 
@@ -145,6 +146,11 @@ class Parquet:
         self._waiting: list[pa.RecordBatch] = []
 
     def start(self) -> bytes:
+        """Raises `Mistake` where there are values that Parquet has no type for."""
+        if without := unlike_parquet(self._schema):
+            raise Mistake(
+                f"Parquet has no type for {', '.join(without)}: cast it in the query, as with ::VARCHAR"
+            )
         self._writer = pq.ParquetWriter(self._sink, self._schema)
         return self._sink.taken()
 
@@ -163,6 +169,19 @@ class Parquet:
         if self._waiting:
             self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
             self._waiting.clear()
+
+
+def unlike_parquet(schema: pa.Schema) -> list[str]:
+    """The columns, and their types, that Parquet has no place for."""
+    return [f"{field.name} ({field.type})" for field in schema if not _fits_parquet(field)]
+
+
+def _fits_parquet(field: pa.Field) -> bool:
+    try:
+        pq.write_table(pa.schema([field]).empty_table(), io.BytesIO())
+    except pa.ArrowException:
+        return False
+    return True
 
 
 class _Sink(io.RawIOBase):

@@ -65,9 +65,10 @@ class Document:
 
     def open(self, schema: pa.Schema) -> None:
         self._encoder = self._make(schema)
+        begun = self._encoder.start()  # what was in the file stays there, where there is no writing this
         self._stream = self._opened()
         self._open = True
-        self._write(self._encoder.start())
+        self._write(begun)
 
     def take(self, batch: pa.RecordBatch) -> None:
         self._write(self._encoder.rows(batch))

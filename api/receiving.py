@@ -35,6 +35,8 @@ def _one_file(one: Path, other: Path) -> bool:
 
 def format_for(chosen: Format | None, output: Path | None, partials: bool = False) -> Format:
     """What was chosen, or what goes with where it is written, and with partial answers."""
+    if output is None and sys.stdout is None:
+        raise Mistake("standard output is closed: name a file with --output FILE")
     if chosen is None and output is not None:
         chosen = SUFFIXES.get(output.suffix.lower())
     if chosen is None:

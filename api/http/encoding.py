@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from api.cells import json_of, json_values
-from api.formats import Csv, Parquet
+from api.formats import Csv, Parquet, unlike_parquet
 from api.http.journal import Entry, batch_of
 from api.listing import sql_name
 
@@ -206,11 +206,7 @@ class ParquetFile(_RowsOnly):
 
 def storable(schema: pa.Schema) -> bool:
     """Whether Parquet has a place for all columns."""
-    try:
-        ParquetFile(schema).start({})
-    except pa.ArrowException:
-        return False
-    return True
+    return not unlike_parquet(schema)
 
 
 def encoder(format_: str, schema: pa.Schema, shape: Shape) -> Encoder:

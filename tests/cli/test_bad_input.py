@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from fixtures import Web
-from tests.cli.kit import BOOK_TRADE, at, called
+from tests.cli.kit import BOOK_TRADE, PATIENCE, at, called
 
 
 def refused(*arguments: str, input: str | None = None) -> str:
@@ -127,6 +129,32 @@ def test_output_that_cannot_be_written(trade: Web, tmp_path: Path) -> None:
 def test_parquet_needs_a_file(calm: Web) -> None:
     told = refused("query", "SELECT title FROM books", *at(calm), "--format", "parquet")
     assert "--output" in told
+
+
+@pytest.mark.parametrize("value", ["INTERVAL 1 MONTH", "[INTERVAL 1 MONTH]", "union_value(a := 1)"])
+def test_what_parquet_has_no_type_for(calm: Web, tmp_path: Path, value: str) -> None:
+    file = tmp_path / "out.parquet"
+    file.write_text("something else")
+    told = refused("query", f"SELECT title, {value} AS v FROM books", *at(calm), "--output", str(file))
+    assert "Parquet has no type for v (" in told
+    assert "cast it" in told
+    assert file.read_text() == "something else"
+
+
+def test_a_standard_output_that_is_closed(calm: Web) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from api.cli import main; main()",
+        "query",
+        "SELECT 1 AS one",
+        *at(calm),
+    ]
+    said = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE, text=True, timeout=PATIENCE
+    )
+    assert said.returncode == 2, said.stderr
+    assert "standard output is closed: name a file with --output FILE" in said.stderr
 
 
 def test_an_unknown_format_or_policy(calm: Web) -> None:
