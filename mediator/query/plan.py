@@ -25,7 +25,7 @@ from mediator.query.scope import Cte, Source, column_of
 from mediator.query.semijoins import sides_of
 from mediator.query.stages import Stages
 from mediator.query.standing import all_stand
-from mediator.query.subqueries import exists_as_in, free_names, is_cut, pushed, reachable
+from mediator.query.subqueries import as_in, free_names, is_cut, pushed, reachable
 from mediator.query.trees import Name, names_in, subqueries
 from mediator.statements.patience import go_on
 
@@ -88,7 +88,7 @@ class Planner:
         where = split(node.args["where"].this) if node.args.get("where") else []
         for key in ("from_", "joins", "where"):
             node.set(key, None)
-        fetch = Fetch(self, node, tree, [exists_as_in(self.names, c) for c in where], frames, ties)
+        fetch = Fetch(self, node, tree, [as_in(self.names, c) for c in where], frames, ties)
         piece = fetch.run()
         around = [*frames, piece]
         for conjunct in fetch.left:

@@ -92,7 +92,46 @@ def _early(value: exp.Expr) -> bool:
     return bool(names_in(value)) and not (has_subquery(value) or is_volatile(value) or value.find(exp.Unnest))
 
 
-# EXISTS as IN
+# Other conditions as IN
+
+
+def as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:
+    """A conjunct of a WHERE as an IN with a sub-query, of which lookups can be made, if it can be said so; else what it
+    was."""
+    return equality_as_in(names, exists_as_in(names, conjunct))
+
+
+def equality_as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:
+    """b.x = (SELECT max(x) FROM r), or b.x = ANY (SELECT x FROM r), as b.x IN (...). Not where a second row would be
+    an error, or where the sub-query depends on its surroundings."""
+    if not isinstance(conjunct, exp.EQ):
+        return conjunct
+    for outer, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
+        any_ = isinstance(other, exp.Any)
+        query = other.this if any_ else other
+        if (
+            isinstance(query, exp.Subquery)
+            and (any_ or _at_most_one_row(query))
+            and not free_names(names, query)
+        ):
+            return exp.In(this=outer, query=query)
+    return conjunct
+
+
+def _at_most_one_row(query: exp.Expr) -> bool:
+    while isinstance(query, exp.Subquery) and not is_cut(query):
+        query = query.this
+    if not isinstance(query, exp.Select):
+        return False
+    limit = query.args.get("limit")
+    if isinstance(limit, exp.Limit) and limit.expression == exp.Literal.number(1):
+        return True
+    values = query.expressions
+    return not query.args.get("group") and bool(values) and all(map(_aggregates, values))
+
+
+def _aggregates(value: exp.Expr) -> bool:
+    return is_aggregate(value) and not value.find(exp.Window, exp.Unnest, exp.Explode)
 
 
 def exists_as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:

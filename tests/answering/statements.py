@@ -115,6 +115,14 @@ STATEMENTS = (
         "in binds", "SELECT name FROM authors WHERE id IN (SELECT author_id FROM books WHERE year > 2010)"
     ),
     Statement(
+        "a value binds",
+        "SELECT name FROM authors WHERE id = (SELECT min(author_id) FROM books WHERE year > 2010)",
+        grows=False,
+    ),
+    Statement(
+        "any binds", "SELECT name FROM authors WHERE id = ANY (SELECT author_id FROM books WHERE year > 2010)"
+    ),
+    Statement(
         "derived binds",
         "SELECT t.author_id, a.name, t.n FROM (SELECT author_id, count(*) AS n FROM books GROUP BY "
         "author_id) t "
