@@ -16,7 +16,6 @@ from mediator.access.visit import Visit
 from mediator.answering import HEDGED
 from mediator.clock import wall
 from mediator.flow.events import Event
-from pipeline.dividing import portion_of, settings_for
 from pipeline.files import new_of
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan
@@ -43,11 +42,13 @@ class Asker:
 
     async def run(self) -> None:
         """Until the spread ends."""
-        plan = self._plan
-        settings = settings_for(_spending(plan), self._number, plan.askers)
-        ceilings = Ceilings(settings.get("max_calls"), settings.get("max_bytes"))
-        async with Access(portion_of(plan.catalog, self._number, plan.askers)) as access:
-            visit = access.visit(self._deliver, ceilings, plan.catalog.ceilings(settings["per_source"]))
+        plan, settings = self._plan, self._plan.settings
+        catalog = plan.dealing.catalog(plan.catalog, self._number)
+        # Whatever has a ceiling is asked by one asker, which has all of it.
+        ceilings = Ceilings(settings.max_calls, settings.max_bytes)
+        at = {name: said for name, said in settings.per_source.items() if name in catalog.sources}
+        async with Access(catalog) as access:
+            visit = access.visit(self._deliver, ceilings, at)
             visit.hedge(HEDGED[plan.settings.goal])
             visit.steer(plan.settings.pause, plan.settings.boost)
             try:
@@ -86,9 +87,3 @@ class Asker:
         new = new_of(target)
         new.write_text(standing(access.statistics()), encoding="utf-8")
         new.replace(target)
-
-
-def _spending(plan: Plan) -> dict[str, object]:
-    s = plan.settings
-    said = {"max_calls": s.max_calls, "max_bytes": s.max_bytes}
-    return {**{n: v for n, v in said.items() if v is not None}, "per_source": dict(s.per_source)}

@@ -28,7 +28,7 @@ from pipeline.spread.errors import SpreadError
 from pipeline.spread.pieces import count
 from pipeline.spread.plan import Plan
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Folder:

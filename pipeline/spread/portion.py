@@ -17,9 +17,10 @@ from pipeline.cells.packing import packed, unpacked
 from pipeline.spread.addressing import places
 from pipeline.spread.asks import Asked, read_asks
 from pipeline.spread.folder import Folder
+from pipeline.spread.pieces import count as count_of
 from pipeline.spread.pieces import numbered
 from pipeline.spread.plan import Plan
-from pipeline.spread.strands import SEEDS, Entry, Strand, entries
+from pipeline.spread.strands import SEEDS, Entry, Strand, entries, entries_of
 
 _LANDINGS = 1 << 40  # numbers that each strand has for its replies
 
@@ -49,6 +50,7 @@ class Portion:
         self._open: dict[int, _Open] = {}  # by the number of the ask
         self._under_way: dict[Lookup, _Open] = {}
         self._ended: dict[Lookup, bytes] = {}  # packed, for cells that ask later
+        self._seeded: dict[Lookup, int] = {}  # how many pieces of the seeds bring it
         # Of a bag whose scan was broken off with an asker before this one: the replies to its pages.
         self._pages: dict[Lookup, dict[int, int]] = {}
         self._due: list[Entry] = []
@@ -57,11 +59,13 @@ class Portion:
 
     def _recall(self) -> None:
         """What was known when the query began, and what ended before this asker was begun anew."""
-        for entry in entries(self._folder.strand(SEEDS)):
-            if len(entry.envelope) and isinstance(
-                over := unpacked(entry.envelope, self._plan.relations), Over
-            ):
-                self._ended[over.lookup] = entry.envelope
+        seeds = self._folder.strand(SEEDS)
+        for number in range(count_of(seeds)):
+            for entry in entries_of(numbered(seeds, number, "arrow")):
+                told = unpacked(entry.envelope, self._plan.relations) if entry.envelope else None
+                if isinstance(told, Over):
+                    self._ended[told.lookup] = entry.envelope
+                    self._seeded[told.lookup] = number + 1
         most = self._number * _LANDINGS - 1
         for entry in entries(self._strand.folder):
             envelope = unpacked(entry.envelope, self._plan.relations)
@@ -97,7 +101,8 @@ class Portion:
         for cell, lookup in asked:
             ended = self._ended.get(lookup)
             if ended is not None:
-                self._due.append(Entry(ended, (cell,)))
+                seeded = self._seeded.get(lookup)
+                self._due.append(Entry(ended, (cell,), after={SEEDS: seeded} if seeded else {}))
                 continue
             under_way = self._under_way.get(lookup)
             if under_way is None:
@@ -175,7 +180,8 @@ def whose(plan: Plan, lookup: Lookup) -> int:
     schema = plan.relations[lookup.relation].schema
     (text,) = bindings.written(schema, lookup.bind_set, [lookup.binding])
     spelt = "\0".join((lookup.relation, lookup.method, *lookup.bind_set, text))
-    return zlib.crc32(spelt.encode()) % plan.askers
+    askers = plan.dealing.askers_of(plan.relations[lookup.relation].method(lookup.method))
+    return askers[zlib.crc32(spelt.encode()) % len(askers)]
 
 
 def is_site(plan: Plan, lookup: Lookup) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipeline.files import new_of, put
 from pipeline.log import read_piece
-from pipeline.spread.pieces import COUNTS, WEIGHT, count, numbered, said_of
+from pipeline.spread.pieces import AFTER, COUNTS, WEIGHT, count, numbered, said_of
 
 SCHEMA = pa.schema(
     [
@@ -43,6 +43,7 @@ class Entry:
     part: int | None = None
     place: int | None = None  # of the rows among the pages of the lookup
     weight: int = 0  # bytes of a file's part
+    after: Mapping[str, int] = field(default_factory=dict)  # so many pieces of other strands go before it
 
 
 @dataclass
@@ -69,7 +70,8 @@ class Strand:
         target = numbered(self.folder, self._next, "arrow")
         new = new_of(target)
         weight = sum(len(e.envelope) + e.weight for e in entries)
-        schema = SCHEMA.with_metadata({COUNTS: json.dumps(self.counts), WEIGHT: str(weight)})
+        said = {COUNTS: json.dumps(self.counts), WEIGHT: str(weight), AFTER: json.dumps(_after(entries))}
+        schema = SCHEMA.with_metadata(said)
         columns = zip(*((e.cells, e.envelope, e.file, e.part, e.place) for e in entries), strict=True)
         arrays = [pa.array(list(c), f.type) for c, f in zip(columns, SCHEMA, strict=True)]
         with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, schema) as writer:
@@ -79,6 +81,13 @@ class Strand:
 
     def close(self) -> None:
         self._lock.close()
+
+
+def _after(entries: Sequence[Entry]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for strand, pieces in (item for entry in entries for item in entry.after.items()):
+        found[strand] = max(pieces, found.get(strand, 0))
+    return found
 
 
 def entries(folder: Path) -> Iterator[Entry]:

@@ -112,7 +112,7 @@ def plan_of(case: Case, statement: str, random: Random) -> Plan | None:
         settings,
         lambda _, __: random.choice((1.0, 10.0, 1000.0)),
         slots=random.choice((1, 2)),
-        askers=random.choice((1, 2)),
+        askers=random.choice((1, 2, 3)),
         cells=random.choice((1, 2, 3, 4, 6)),
     )
 
