@@ -33,6 +33,10 @@ DRIVE = "drive"  # and that of the drive, which is for the cells of one layout
 Counts = dict[str, dict[str, int]]  # by relation: asked, answered, failed, rows
 
 
+def strand_of(asker: int) -> str:
+    return f"asker-{asker:04d}"
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """`envelope` is packed; empty where a cell is only to begin."""

@@ -61,7 +61,7 @@ class Asking:
             portions.append(portion)
         while self._folder.end is None:
             for portion in portions:
-                portion.take(portion.new_asks())
+                portion.take(portion.look())
             for _ in range(self._random.choice((1, 3, 30))):
                 if self.sources.busy:
                     self.sources.step()

@@ -17,9 +17,9 @@ from pipeline.cells.envelopes import Came, Lookup, Over
 from pipeline.spread.folder import Folder
 from pipeline.spread.pieces import ahead_of, numbered
 from pipeline.spread.plan import Plan, planned
-from pipeline.spread.portion import Portion, strand_of
+from pipeline.spread.portion import News, Portion
 from pipeline.spread.seeding import Landed, seed
-from pipeline.spread.strands import SEEDS, Entry, Strand
+from pipeline.spread.strands import SEEDS, Entry, Strand, strand_of
 from pipeline.spread.stream import Pace, PieceReader
 
 SCAN = Lookup("books", "all", (), ())
@@ -82,7 +82,7 @@ def test_what_was_known_is_over_when_it_has_been_read(tmp_path: Path) -> None:
     pq.write_table(_books(plan), file, row_group_size=1)
     seed(plan, folder, [Landed("books", "all", (), (), (str(file),))])
     portion = Portion(plan, folder, 0, lambda ask: None)
-    portion.take([(0, SCAN)])
+    portion.take(News([(0, SCAN)], [], []))
     portion.write(portion.due())
     portion.close()
     _, first = ahead_of(numbered(folder.strand(strand_of(0)), 0, "arrow"))
