@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from mediator.access.mirrors.latency import Distribution
+from mediator.access.statistics import SourceStatistics, Statistics
+from mediator.access.web.redaction import Redaction
+from mediator.catalog.statement import Statement
 from mediator.catalog.wrapper import Request
 from pipeline.cells.envelopes import Broken, Lookup, Over
 from pipeline.spread import strands
 from pipeline.spread.folder import Folder
-from pipeline.spread.portion import Due, Portion
-from pipeline.spread.shares import Shared
+from pipeline.spread.pieces import count
+from pipeline.spread.portion import Due, Portion, whose
+from pipeline.spread.requests import can_be_told, read, written
+from pipeline.spread.shares import Shared, Shares
 from pipeline.spread.sharing import Sharing
+from pipeline.spread.strands import strand_of
+from pipeline.spread.watching import standing, watched
 from tests.pipeline import shared_scans
 from tests.pipeline.shared_scans import Run, Site, Sites, drawn_site, plan_of
+from wrappers.paging.turning import paged
+from wrappers.requesting import get
 
 SEEDS = 40
+
+
+@pytest.fixture(autouse=True)
+def no_power_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk: only askers are killed here."""
+    monkeypatch.setattr(os, "fsync", lambda file: None)
 
 
 def searched(seed: int, folder: Path, kills: int) -> Run:
@@ -109,5 +127,189 @@ def test_a_rule_that_is_left_out_is_noticed(
 
 def _searched_all(folder: Path) -> None:
     for seed in range(SEEDS):
-        searched(seed, folder / f"{seed}", 0)
-        searched(seed, folder / f"{seed} killed", 3)
+        searched(seed, folder / str(seed), 3)
+
+
+# What the search does not draw.
+
+
+def _site(name: str, pages: int, bag: bool = True) -> Site:
+    """A first page that names all others, of a row each."""
+    site = Site(name, bag)
+    for number in range(pages):
+        site.rows[f"/{name}/{number}"], site.then[f"/{name}/{number}"] = [(number, "v")], []
+    site.then[f"/{name}/0"] = [f"/{name}/{number}" for number in range(1, pages)]
+    return site
+
+
+def _run(folder: Path, *drawn: Site, askers: int = 3, **declared: object) -> Run:
+    random = Random(1)
+    sites = Sites(list(drawn), random)
+    return Run(plan_of(sites, askers, **declared), Folder(folder), sites, random)
+
+
+def _parts(run: Run) -> dict[int, list[str]]:
+    (shared,), _ = Shares(run.folder.shares, run.plan.relations).look()
+    return {asker: [request.path for request in part] for asker, part in shared.parts.items()}
+
+
+def test_pages_are_dealt_out_in_turns_the_owner_first(tmp_path: Path) -> None:
+    site = _site("r0", 8)
+    run = _run(tmp_path, site)
+    run.go()
+    check(run, site, "")
+    owner = whose(run.plan, site.lookup)
+    order = [owner, (owner + 1) % 3, (owner + 2) % 3]
+    assert _parts(run) == {asker: [f"/r0/{n}" for n in range(1 + k, 8, 3)] for k, asker in enumerate(order)}
+    assert all(count(run.folder.strand(strand_of(asker))) for asker in order)
+
+
+@pytest.mark.parametrize(
+    "declared", [{"at_most": 100}, {"order": ("k",)}, {"max_pages": 7}, {"batch_size": 2}], ids=str
+)
+def test_a_scan_that_is_one_asker_s(declared: dict[str, object], tmp_path: Path) -> None:
+    """Where its rows have an order or are counted, or there are too many pages, which one alone is to notice."""
+    site = _site("r0", 8)
+    run = _run(tmp_path, site, **declared)
+    run.go()
+    assert not shared_in(run)
+    if "max_pages" in declared:
+        end = run.end(site)
+        assert isinstance(end, Broken)
+        assert "more than 7 pages" in end.cause.message
+    else:
+        check(run, site, "")
+
+
+def test_more_pages_than_allowed_are_noticed_by_all_together(tmp_path: Path) -> None:
+    """Each of two parts leads on to three pages: either of them alone might."""
+    site = _site("r0", 3)
+    for number in (1, 2):
+        for step in range(3):
+            last = f"/r0/{number}" + "x" * step
+            site.then[last], site.then[last + "x"], site.rows[last + "x"] = [last + "x"], [], [(9, "v")]
+    for most, ends in ((9, Over), (8, Broken)):
+        run = _run(tmp_path / str(most), site, askers=2, max_pages=most)
+        run.go()
+        end = run.end(site)
+        assert isinstance(end, ends)
+        if isinstance(end, Broken):
+            assert end.cause.kind == "endless"
+            assert "more than 8 pages" in end.cause.message
+            assert sum(run.sites.requests.values()) <= 8 + 1
+    assert shared_in(run)
+
+
+@pytest.mark.parametrize("back", ["/r0/0", "/r0/1", "/r0/2", "/r0/3", "/r0/4"])
+def test_pages_that_lead_back_are_noticed_whoever_has_them(back: str, tmp_path: Path) -> None:
+    site = _site("r0", 5)
+    site.then["/r0/3"] = [back]
+    run = _run(tmp_path, site)
+    run.go()
+    end = run.end(site)
+    assert isinstance(end, Broken)
+    assert "lead back to one that was read already" in end.cause.message
+
+
+def test_pages_that_lead_to_the_same_one_are_noticed(tmp_path: Path) -> None:
+    """From two parts, neither of which knows of the other: equal rows of a bag would be there twice."""
+    site = _site("r0", 3)
+    site.then["/r0/1"] = site.then["/r0/2"] = ["/r0/9"]
+    site.rows["/r0/9"], site.then["/r0/9"] = [(9, "v")], []
+    run = _run(tmp_path, site, askers=2)
+    run.go()
+    end = run.end(site)
+    assert isinstance(end, Broken)
+    assert end.cause.kind == "endless"
+
+
+def test_a_failure_waits_for_the_rows_of_others(tmp_path: Path) -> None:
+    site = _site("r0", 9)
+    run = _run(tmp_path, site)
+    site.lost.add("/r0/1")
+    run.go()
+    check(run, site, "")
+    parts = _parts(run)
+    owner = whose(run.plan, site.lookup)
+    assert "/r0/1" in parts.pop(owner)
+    assert {row for part in parts.values() for path in part for row in site.rows[path]} <= set(run.came(site))
+
+
+def test_what_was_dealt_and_done_stays_so(tmp_path: Path) -> None:
+    """A site that names one page more when its owner begins anew."""
+    site = _site("r0", 8)
+    run = _run(tmp_path, site)
+    owner = whose(run.plan, site.lookup)
+    run.go()
+    before, parts = dict(run.sites.requests), _parts(run)
+    strand = run.folder.strand(strand_of(owner))
+    for piece in sorted(strand.glob("*.arrow"))[1:] or strand.glob("*.arrow"):
+        piece.unlink()  # as if it had been killed before it wrote them
+    site.rows["/r0/new"], site.then["/r0/new"] = [(99, "v")], []
+    site.then["/r0/0"].append("/r0/new")
+    again = Run(run.plan, run.folder, run.sites, run.random)
+    again.go()
+    asked = {path: run.sites.requests[path] - before.get(path, 0) for path in site.rows}
+    assert asked == {path: int(path in ("/r0/0", "/r0/new", *parts[owner])) for path in site.rows}
+    assert _parts(again) == parts
+    check(again, site, "", killed=True)
+    again.check_order()
+
+
+def test_requests_that_cannot_be_told_stay_where_they_are() -> None:
+    def rows(reply: object) -> object:
+        return reply
+
+    assert can_be_told(get("/a"))
+    assert not can_be_told(get("/a", rows=rows))
+    assert not can_be_told(get("/a", kept="what it learnt"))
+    assert not can_be_told(Statement("t", sql="SELECT 1"))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("/a"),
+        Request(
+            "http://other.test/a", (("q", "ä"), ("q", "")), "POST", (("Accept", "x"),), b"\xff\x00", True
+        ),
+        get("/a", query={"page": 2}),
+        paged(Request("/a", (("page", "3"),)), 3, 0, b"\x01\xff", 2),
+    ],
+)
+def test_a_request_is_what_was_written(request_: Request) -> None:
+    found = read(json.loads(json.dumps(written(request_))))
+    assert found == request_
+    assert type(found) is type(request_)
+    assert repr(found) == repr(request_), "also what is not compared"
+
+
+def test_a_page_that_a_secret_leads_to_is_not_written_down(tmp_path: Path) -> None:
+    site = _site("r0", 5)
+    run = _run(tmp_path, site)
+    redaction = Redaction()
+    redaction.add("open sesame")
+    sharing = Sharing(run.plan, whose(run.plan, site.lookup))
+    sharing.hides = redaction.holds
+    pages = (Request("/a"), Request("/b", (("key", "open sesame"),)))
+    assert sharing.then(site.lookup, Request("/r0/0"), pages) == pages
+    assert not sharing.new
+    other = Sharing(run.plan, whose(run.plan, site.lookup))
+    other.hides = redaction.holds
+    assert other.then(site.lookup, Request("/r0/0"), (Request("/a"), Request("/b"))) == (Request("/a"),)
+    assert other.new
+
+
+def test_a_scan_that_is_helped_with_is_asked_once_in_the_progress(tmp_path: Path) -> None:
+    def of(asked: int, rows: int) -> Statistics:
+        latency = Distribution()
+        return Statistics(
+            (SourceStatistics("site", asked, asked, 0, 1, 2, 0, 0, 5, 0, rows, latency, width=4),), ()
+        )
+
+    folder = Folder(tmp_path)
+    folder.asking.mkdir(parents=True)
+    (folder.asking / "a.json").write_text(standing(of(3, 10), {}))
+    (folder.asking / "b.json").write_text(standing(of(2, 20), {"site": {"asked": 1, "answered": 1}}))
+    (source,) = watched(folder)
+    assert (source.asked, source.answered, source.requests, source.rows, source.width) == (4, 4, 10, 30, 8)

@@ -49,7 +49,7 @@ async def answered(web: Web, folder: Path, sql: str = SQL) -> tuple[Counter[Row]
     rows: Counter[Row] = Counter()
     async with (
         Mediator(web.catalog) as mediator,
-        mediator.answering(sql, engine="spark", slots=2, checkpoint=str(folder)) as answers,
+        mediator.answering(sql, engine="spark", slots=2, askers=2, checkpoint=str(folder)) as answers,
     ):
         async for batch in answers:
             rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
