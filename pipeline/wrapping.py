@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from mediator.catalog.wrapper import Interprets, MayBeSlow, Meaning, Reply, Wrapper
+from mediator.catalog.wrapper import Meaning, Reply, Wrapper
 
 
 @dataclass
@@ -17,7 +18,8 @@ class Around:
 
     @property
     def may_be_slow(self) -> bool:
-        return isinstance(self.inner, MayBeSlow) and self.inner.may_be_slow
+        return bool(getattr(self.inner, "may_be_slow", False))
 
     def meaning(self, reply: Reply) -> Meaning | None:
-        return self.inner.meaning(reply) if isinstance(self.inner, Interprets) else None
+        interpret: Callable[[Reply], Meaning | None] | None = getattr(self.inner, "meaning", None)
+        return None if interpret is None else interpret(reply)

@@ -1,9 +1,9 @@
 """An asker: carries out its portion of all lookups, within its portion of every limit, and writes what comes to the log
 before anybody uses it.
 
-Which lookups are its own follows from the lookup. So each is asked once, whatever cell wants it, and a site's limit is
-kept in one place for as long as the query lasts. One that is begun anew goes by its own strand: what has ended there is
-not asked again.
+Which lookups are its own follows from the lookup. So each is asked once, whatever cell wants it, and what an asker may
+ask of a site is counted in one place for as long as the query lasts. One that is begun anew goes by its own strand:
+what has ended there is not asked again.
 """
 
 from __future__ import annotations

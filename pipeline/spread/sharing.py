@@ -80,14 +80,17 @@ class Sharing:
         return len(shared.known) + len(further) <= self.most(shared.lookup)
 
     def _dealt(self, lookup: Lookup, request: Request, named: tuple[Request, ...]) -> Shared | None:
+        if lookup in self._decided:
+            return None
         walked = self._walked[lookup]
         walked[request] = None
-        if len(named) < 2 or lookup in self._decided:
+        if len(named) < 2:
             return None
         self._decided.add(lookup)
+        del self._walked[lookup]
         pages = {**walked, **dict.fromkeys(named)}
         once = len(pages) == len(walked) + len(named)
-        if not once or len(pages) > self.most(lookup) or not self._can_be_told((request, *named)):
+        if not once or len(pages) > self.most(lookup) or not self._can_be_told(tuple(pages)):
             return None
         askers = self._plan.dealing.askers_of(self._method(lookup))
         first = askers.index(self._number)

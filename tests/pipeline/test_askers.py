@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,16 +37,16 @@ def web() -> Iterator[Web]:
         yield web
 
 
-def plan_of(web: Web, askers: int = ASKERS) -> Plan:
+def plan_of(web: Web, **said: Any) -> Plan:
     query = understand(SQL, web.catalog)
     return planned(
         web.catalog,
         query,
         verdicts_of(query, web.catalog),
-        Settings(),
+        Settings(**said),
         lambda *_: 60.0,
         slots=1,
-        askers=askers,
+        askers=ASKERS,
     )
 
 
@@ -137,6 +138,13 @@ async def test_one_of_them_that_is_killed_takes_nothing_along(killed: int, web: 
     assert web.counters["books"].requests <= PAGES + 8
     counts = total(sorted((folder.path / "log").iterdir()))
     assert counts["books"] == {"asked": 1, "answered": 1, "failed": 0, "rows": 60}
+
+
+async def test_what_may_be_spent_is_in_one_purse(web: Web, tmp_path: Path) -> None:
+    plan, folder, lookups = plan_of(web, max_calls=5), Folder(tmp_path / "c"), [SCAN, *offers(web)]
+    begun(plan, folder, lookups)
+    await Asking(web, plan, folder, lookups).go()
+    assert web.requests == 5
 
 
 async def test_what_one_of_them_cannot_get_is_missing_once(web: Web, tmp_path: Path) -> None:
