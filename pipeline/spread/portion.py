@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from mediator.flow.events import Arrived, Ask, Event, Exhausted, Failed
+from mediator.catalog.wrapper import Request
+from mediator.flow.events import Arrived, Ask, Event, Exhausted, Failed, Landing
 from mediator.store import bindings
 from pipeline.cells.envelopes import Broken, Came, Lookup, Over
 from pipeline.cells.packing import packed, unpacked
@@ -21,6 +22,7 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.pieces import count as count_of
 from pipeline.spread.pieces import numbered
 from pipeline.spread.plan import Plan
+from pipeline.spread.requests import mark
 from pipeline.spread.shares import Done, Shared, Shares, together
 from pipeline.spread.sharing import Sharing
 from pipeline.spread.strands import SEEDS, Entry, Strand, entries, entries_of, strand_of
@@ -84,7 +86,7 @@ class Portion:
         self._seeded: dict[Lookup, int] = {}  # how many pieces of the seeds bring it
         self._parts: dict[Lookup, dict[int, Done]] = {}  # of shared scans, that are done
         # Of a bag whose scan was broken off with an asker before this one: the replies to its pages.
-        self._pages: dict[Lookup, dict[int, int]] = {}
+        self._pages: dict[Lookup, dict[str, int]] = {}
         self._due = Due([], [], [])
         self._arrived: dict[int, tuple[Arrived, list[Lookup], int]] = {}  # since the last piece, by landing
         self.helped: dict[str, Counter[str]] = {}  # by source: parts of others' scans, as they stand
@@ -104,17 +106,12 @@ class Portion:
             envelope = unpacked(entry.envelope, self._plan.relations)
             if isinstance(envelope, Came):
                 most = max(most, envelope.landing)
-                for lookup in envelope.lookups:
-                    self._pages.setdefault(lookup, {})[entry.place or 0] = envelope.landing
+                if entry.page:
+                    self._pages.setdefault(envelope.lookups[0], {})[entry.page] = envelope.landing
             else:
                 self._ended[envelope.lookup] = entry.envelope
         self._landing = count(most + 1)
-        relations = self._plan.relations
-        self._pages = {
-            lookup: pages
-            for lookup, pages in self._pages.items()
-            if lookup not in self._ended and not relations[lookup.relation].repeats
-        }
+        self._pages = {lookup: pages for lookup, pages in self._pages.items() if lookup not in self._ended}
         for counts in self._counts.values():
             counts["asked"] = counts["answered"] + counts["failed"]
 
@@ -166,10 +163,8 @@ class Portion:
     def deliver(self, event: Event) -> None:
         open_ = self._open[event.ask]
         match event:
-            case Arrived(_, landing) if landing.place in (pages := self._pages.get(open_.lookup, {})):
-                open_.landings.append(
-                    pages[landing.place]
-                )  # it has been told already, and equal rows are not one
+            case Arrived(_, landing) if (told := self._told(open_.lookup, landing)) is not None:
+                open_.landings.append(told)  # equal rows are not one
             case Arrived(_, landing):
                 if id(landing) not in self._arrived:
                     self._arrived[id(landing)] = event, [], next(self._landing)
@@ -183,6 +178,11 @@ class Portion:
                 self._end(event.ask, Over(open_.lookup, at, until, tuple(open_.landings)))
             case Failed():
                 self._end(event.ask, Broken(open_.lookup, event.cause))
+
+    def _told(self, lookup: Lookup, landing: Landing) -> int | None:
+        """By which number its rows are in the log already."""
+        pages = self._pages.get(lookup)
+        return pages.get(_page_of(landing)) if pages else None
 
     def _end(self, ask: int, end: Over | Broken) -> None:
         self._write_arrived()  # the rows go before their end
@@ -228,7 +228,8 @@ class Portion:
             rows = event.landing.rows
             if rows.num_rows:
                 envelope = packed(Came(tuple(lookups), number, rows), self._plan.relations)
-                self._due.entries.append(Entry(envelope, place=event.landing.place))
+                bag = not self._plan.relations[lookups[0].relation].repeats
+                self._due.entries.append(Entry(envelope, page=_page_of(event.landing) if bag else None))
         self._arrived.clear()
 
     def due(self) -> Due:
@@ -271,3 +272,8 @@ def whose(plan: Plan, lookup: Lookup) -> int:
 def is_site(plan: Plan, lookup: Lookup) -> bool:
     """Whether it is a site's, and not what an earlier stage gives."""
     return lookup.relation not in plan.stages
+
+
+def _page_of(landing: Landing) -> str:
+    """What tells its page from others, also when it is asked for again."""
+    return mark(landing.page) if isinstance(landing.page, Request) else ""

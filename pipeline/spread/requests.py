@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from dataclasses import fields
+from hashlib import blake2b
 from typing import Any
 
 from mediator.catalog.wrapper import Request
@@ -58,3 +60,9 @@ def text_of(request: Request) -> str:
     """All that is sent, for whoever looks for something in it."""
     parts = [request.path, *(part for pair in (*request.query, *request.headers) for part in pair)]
     return "\n".join([*parts, (request.body or b"").decode("utf-8", "surrogateescape")])
+
+
+def mark(request: Request) -> str:
+    """What tells a request from others, of whatever kind it is."""
+    said = [getattr(request, field.name) for field in fields(request) if field.compare]
+    return blake2b(repr(said).encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()

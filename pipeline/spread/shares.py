@@ -132,12 +132,6 @@ class Shares:
         )
 
 
-def mark(request: Request) -> str:
-    """What tells a request from others."""
-    said = (request.method, request.path, request.query, request.headers, request.body, request.rooted)
-    return blake2b(repr(said).encode(), digest_size=12).hexdigest()
-
-
 def together(
     shared: Shared, own: Over | Broken, further: Iterable[str], done: Iterable[Done], most: int
 ) -> Over | Broken:

@@ -16,8 +16,8 @@ from mediator.catalog.model import AccessMethod, BindSet, Catalog, Relation
 from mediator.catalog.wrapper import Binding, Page, Reply, Request
 from pipeline.cells.envelopes import Lookup
 from pipeline.spread.plan import Plan
-from pipeline.spread.requests import can_be_told, text_of
-from pipeline.spread.shares import Shared, mark
+from pipeline.spread.requests import can_be_told, mark, text_of
+from pipeline.spread.shares import Shared
 from pipeline.wrapping import Around
 
 

@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
         ("envelope", pa.large_binary()),
         ("file", pa.string()),
         ("part", pa.int32()),
-        ("place", pa.int32()),
+        ("page", pa.string()),
     ]
 )
 
@@ -45,7 +45,7 @@ class Entry:
     cells: Sequence[int] | None = None
     file: str | None = None
     part: int | None = None
-    place: int | None = None  # of the rows among the pages of the lookup
+    page: str | None = None  # that brought the rows, by what tells it from others
     weight: int = 0  # bytes of a file's part
     after: Mapping[str, int] = field(default_factory=dict)  # so many pieces of other strands go before it
 
@@ -76,7 +76,7 @@ class Strand:
         weight = sum(len(e.envelope) + e.weight for e in entries)
         said = {COUNTS: json.dumps(self.counts), WEIGHT: str(weight), AFTER: json.dumps(_after(entries))}
         schema = SCHEMA.with_metadata(said)
-        columns = zip(*((e.cells, e.envelope, e.file, e.part, e.place) for e in entries), strict=True)
+        columns = zip(*((e.cells, e.envelope, e.file, e.part, e.page) for e in entries), strict=True)
         arrays = [pa.array(list(c), f.type) for c, f in zip(columns, SCHEMA, strict=True)]
         with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
@@ -103,8 +103,8 @@ def entries(folder: Path) -> Iterator[Entry]:
 def entries_of(piece: Path) -> Iterator[Entry]:
     for batch in read_piece(piece):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            cells, envelope, file, part, place = row
-            yield Entry(envelope, cells, file, part, place)
+            cells, envelope, file, part, page = row
+            yield Entry(envelope, cells, file, part, page)
 
 
 def counts_of(piece: Path) -> Counts:

@@ -86,9 +86,7 @@ def drawn_site(random: Random, name: str) -> Site:
         site.then[last] = [add()]
         last = site.then[last][0]
     site.then[last] = [add() for _ in range(random.choice((0, 2, 2, 3, 5, 9)))]
-    # A place among the pages tells a bag's page from others: only of one page it is the same whoever comes first.
-    leading = [p for p in site.then[last] if random.random() < 0.3][: 1 if site.bag else None]
-    for path in leading:
+    for path in [path for path in site.then[last] if random.random() < 0.4]:
         for _ in range(random.choice((1, 2))):
             site.then[path] = [add()]
             path = site.then[path][0]

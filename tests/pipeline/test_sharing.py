@@ -16,11 +16,11 @@ from mediator.access.web.redaction import Redaction
 from mediator.catalog.statement import Statement
 from mediator.catalog.wrapper import Request
 from pipeline.cells.envelopes import Broken, Lookup, Over
-from pipeline.spread import strands
+from pipeline.spread import portion, strands
 from pipeline.spread.folder import Folder
 from pipeline.spread.pieces import count
 from pipeline.spread.portion import Due, Portion, whose
-from pipeline.spread.requests import can_be_told, read, written
+from pipeline.spread.requests import can_be_told, mark, read, written
 from pipeline.spread.shares import Shared, Shares
 from pipeline.spread.sharing import Sharing
 from pipeline.spread.strands import strand_of
@@ -30,7 +30,7 @@ from tests.pipeline.shared_scans import Run, Site, Sites, drawn_site, plan_of
 from wrappers.paging.turning import paged
 from wrappers.requesting import get
 
-SEEDS = 40
+SEEDS, KILLS = 40, 6
 
 
 @pytest.fixture(autouse=True)
@@ -82,8 +82,8 @@ def test_every_page_is_asked_for_once(tmp_path: Path) -> None:
 
 
 def test_whoever_is_killed_nothing_is_lost_or_told_twice(tmp_path: Path) -> None:
-    kills = [3 - searched(seed, tmp_path / str(seed), 3).kills for seed in range(SEEDS)]
-    assert sum(kills) > SEEDS
+    kills = [KILLS - searched(seed, tmp_path / str(seed), KILLS).kills for seed in range(SEEDS)]
+    assert sum(kills) > 2 * SEEDS
 
 
 def _only_the_first(
@@ -111,6 +111,7 @@ _MUTATIONS: dict[str, tuple[Any, str, object]] = {
     "what lies in other strands is not waited for": (strands, "_after", lambda entries: {}),
     "it is done before its rows are there": (Portion, "write", _done_first),
     "pages that are there are told again": (Portion, "_recall", _forgetting),
+    "a page is known by its place": (portion, "_page_of", lambda landing: f"{landing.place}"),
     "nobody says that a part is done": (Portion, "_end_part", lambda self, open_, end: None),
 }
 
@@ -127,7 +128,7 @@ def test_a_rule_that_is_left_out_is_noticed(
 
 def _searched_all(folder: Path) -> None:
     for seed in range(SEEDS):
-        searched(seed, folder / str(seed), 3)
+        searched(seed, folder / str(seed), KILLS)
 
 
 # What the search does not draw.
@@ -282,6 +283,16 @@ def test_a_request_is_what_was_written(request_: Request) -> None:
     assert found == request_
     assert type(found) is type(request_)
     assert repr(found) == repr(request_), "also what is not compared"
+
+
+def test_requests_are_told_apart_whoever_has_made_them() -> None:
+    plain = Request("/a", (("page", "3"),))
+    assert mark(plain) == mark(paged(plain, 3, 0, b"\x01", 2)) == mark(paged(plain, 3))
+    assert mark(plain) != mark(Request("/a", (("page", "4"),)))
+    pages = [
+        Statement("t", sql="SELECT k FROM t WHERE k > ?", parameters=(last,)) for last in (1, 2, "2", None)
+    ]
+    assert len({mark(page) for page in pages}) == 4
 
 
 def test_a_page_that_a_secret_leads_to_is_not_written_down(tmp_path: Path) -> None:
