@@ -84,6 +84,7 @@ class Settings:
         None  # bytes that a query's SteMs may take here before it moves, where it may; else a quarter
     )
     slots: int | None = None  # cells that are worked on at once; else as many as there are processors
+    askers: int | None = None  # tasks that ask the sites; else as many as a cluster is large, and one here
     checkpoint: str | None = (
         None  # a folder that outlives the query, so that it can go on where it was killed
     )

@@ -1,13 +1,8 @@
-"""One read, divided over several tasks: each asks for a part of a list of bindings, under a part of every limit.
-
-What a site bears is one number for all who ask it on our behalf. Tasks cannot speak with each other, so each is given
-its portion beforehand: together they never ask more at once, or faster, or more often, than one would have.
-"""
+"""One read, divided over several tasks: each asks for a part of a list of bindings, under a part of every limit."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from mediator.answering import verdicts_of
@@ -54,47 +49,11 @@ def most_tasks(sources: Collection[Source], settings: Mapping[str, Any]) -> int:
     return max(1, min((limit for limit in limits if limit is not None), default=1))
 
 
-def portion_of(catalog: Catalog, task: int, tasks: int) -> Catalog:
-    """The catalog with one task's portion of the sources' limits."""
-    if tasks == 1:
-        return catalog
-    return replace(catalog, sources={name: _portion(s, task, tasks) for name, s in catalog.sources.items()})
-
-
-def settings_for(settings: Mapping[str, Any], task: int, tasks: int) -> dict[str, Any]:
-    """One task's portion of what the whole read may spend. Time is the same for all, as they run side by side."""
-    portions = dict(settings)
-    for name in ("max_calls", "max_bytes"):
-        if name in portions:
-            portions[name] = _part(portions[name], task, tasks)
-    if "per_source" in portions:
-        portions["per_source"] = {n: _ceilings(c, task, tasks) for n, c in portions["per_source"].items()}
-    return portions
-
-
 def _whole(source: Source) -> Iterator[int | None]:
     yield source.concurrency
     yield source.daily
     yield source.per_query.calls
     yield source.per_query.bytes
-
-
-def _portion(source: Source, task: int, tasks: int) -> Source:
-    return replace(
-        source,
-        rate=None if source.rate is None else source.rate / tasks,
-        concurrency=max(1, source.concurrency // tasks + (task < source.concurrency % tasks)),
-        daily=_part(source.daily, task, tasks),
-        per_query=_ceilings(source.per_query, task, tasks),
-    )
-
-
-def _ceilings(whole: Ceilings, task: int, tasks: int) -> Ceilings:
-    return Ceilings(_part(whole.calls, task, tasks), _part(whole.bytes, task, tasks), whole.seconds)
-
-
-def _part(whole: int | None, task: int, tasks: int) -> int | None:
-    return None if whole is None else whole // tasks + (task < whole % tasks)
 
 
 def _list_asked_by(statement: Statement, query: Query, catalog: Catalog) -> int | None:

@@ -15,9 +15,10 @@ from mediator.errors import Unanswerable
 from mediator.query.parameters import Parameters
 from mediator.query.understand import understand
 from pipeline.asking import Asking
-from pipeline.dividing import divided, portion_of, settings_for
+from pipeline.dividing import divided
 from pipeline.errors import BadOption
 from pipeline.filters import Condition, Pushing, Statement
+from pipeline.limits import portion_of, settings_for
 from pipeline.options import Wanted
 from pipeline.pushed import check_alone
 from pipeline.types import Columns

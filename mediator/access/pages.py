@@ -26,6 +26,7 @@ class Pages:
         self._trip = trip
         self._fetch = fetch
         self._width = width  # pages that are under way at once, at most
+        self._first = first
         self._made = {first}
         self._todo: deque[tuple[int, Request]] = deque()  # each with its place among the pages
         self._workers = 0
@@ -39,7 +40,7 @@ class Pages:
     async def land_all(self, first: Page) -> None:
         """Lands the first page, and all those that it and they lead to."""
         self._trip.begin()
-        self._land(0, first)
+        self._land(0, self._first, first)
         while len(self._todo) == 1:
             await self._next()
         if self._todo:
@@ -68,18 +69,18 @@ class Pages:
 
     async def _next(self) -> None:
         place, request = self._todo.popleft()
-        self._land(place, await self._fetch(request))
+        self._land(place, request, await self._fetch(request))
 
-    def _land(self, place: int, page: Page) -> None:
+    def _land(self, place: int, request: Request, page: Page) -> None:
         """The rows go out even when the page leads astray: they were found."""
         self.rows += page.rows.num_rows
         line = self._trip.line
         if page.rows.num_rows or line.method.declared.order:
-            self._trip.land(Landing(page.rows, place=place))
+            self._trip.land(Landing(page.rows, place=place, page=request))
         if (cut := cut_short(line.method, line.bind_set, self.rows)) is not None:
             raise cut
-        for request in page.then:
-            self._note(request)
+        for following in page.then:
+            self._note(following)
 
     def _note(self, request: Request) -> None:
         most = self._trip.line.method.declared.max_pages

@@ -7,7 +7,7 @@ the paper's seed tuple. Each binding of an ask ends exactly once: in `Exhausted`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -66,13 +66,17 @@ class Landing:
     """Rows that one reply brought. Several queries may be waiting for it: the first to admit it stores it.
 
     `place` is that of their page among those of the lookup, whichever came first; 0 comes again where it begins anew.
+    `page` is the request for it, by which it is known whoever asks.
     """
 
-    __slots__ = ("ids", "kept", "lookup", "place", "rows")
+    __slots__ = ("ids", "kept", "lookup", "page", "place", "rows")
 
-    def __init__(self, rows: pa.RecordBatch, kept: bool = True, place: int = 0) -> None:
+    def __init__(
+        self, rows: pa.RecordBatch, kept: bool = True, place: int = 0, page: Hashable = None
+    ) -> None:
         self.rows = rows
         self.place = place
+        self.page = page
         self.lookup = 0  # the number of what brought them, in this process; none where no site did
         self.kept = kept  # may be written to the disk
         self.ids: NDArray[np.int32] | range | None = None  # where the SteM put them; none until stored

@@ -6,29 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mediator.catalog.model import BindSet, Catalog
-from mediator.catalog.wrapper import Binding, Interprets, MayBeSlow, Meaning, Page, Reply, Request, Wrapper
+from mediator.catalog.wrapper import Binding, Page, Reply, Request
+from pipeline.wrapping import Around
 
 
 @dataclass
-class Share:
+class Share(Around):
     """A wrapper that reads as another does, and of several pages side by side goes on to its share of them: every
     `of`-th, from `number` on. None is a share, too: then it goes on to no page, and `named` says how many there are."""
 
-    inner: Wrapper
     number: int = 0
     of: int | None = None
     named: int = field(default=0, compare=False)
-
-    @property
-    def empty_statuses(self) -> frozenset[int]:
-        return self.inner.empty_statuses
-
-    @property
-    def may_be_slow(self) -> bool:
-        return isinstance(self.inner, MayBeSlow) and self.inner.may_be_slow
-
-    def meaning(self, reply: Reply) -> Meaning | None:
-        return self.inner.meaning(reply) if isinstance(self.inner, Interprets) else None
 
     def request(self, bind_set: BindSet, bindings: Sequence[Binding]) -> Request:
         return self.inner.request(bind_set, bindings)

@@ -24,13 +24,14 @@ from mediator.gathering import Gathered
 from mediator.output.report import RelationReport, Report, merged
 from mediator.store.shelf import Shelf
 from mediator.store.store import Store
-from pipeline.dividing import TASKS, most_tasks, portion_of, settings_for, sources_of
+from pipeline.dividing import TASKS, most_tasks, sources_of
 from pipeline.errors import BadOption
 from pipeline.harvest.local import Harvesting, gathering_of, written_parts
 from pipeline.harvest.sharing import shared
 from pipeline.harvest.taking import take, take_in
 from pipeline.harvest.wanted import Harvest, Harvested
 from pipeline.harvest.way import Way
+from pipeline.limits import portion_of, settings_for
 from sources.chosen import chosen_catalog
 
 if TYPE_CHECKING:

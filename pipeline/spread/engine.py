@@ -17,6 +17,7 @@ from mediator.query.model import Alias, BlockStage
 from mediator.state.stem import SteM
 from pipeline.java import find_java
 from pipeline.packages import check_spark
+from pipeline.spread.dealing import most_askers
 from pipeline.spread.driving import Driving, Process, Thread
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SLOTS = 8  # at most, where nobody says
-_ASKERS = 1
+_CORES = 8  # of a cluster for which there is one asker, where nobody says
 
 
 class SparkEngine:
@@ -43,7 +44,7 @@ class SparkEngine:
         if session is None:
             find_java()
         said = job.settings.checkpoint
-        if session is not None and not said and not str(session.sparkContext.master).startswith("local"):
+        if session is not None and not said and not _is_local(session):
             raise SpreadError(
                 "on a cluster a query keeps what it finds in a folder that the driver and every executor see by the "
                 "same path: name one (checkpoint)"
@@ -67,6 +68,8 @@ def laid(
     if folder.begun:
         plan = folder.plan()
         folder.check_same(plan, job.catalog, job.query)
+        if session is not None:
+            slots_in(session, plan.askers)
     else:
         plan = laid_out(job, stock.stems, session, fixed=fixed)
         folder.begin(plan)
@@ -101,9 +104,10 @@ def laid_out(
     job: Job, stems: Mapping[str, SteM], session: SparkSession | None = None, *, fixed: bool = False
 ) -> Plan:
     """`fixed`: it is not to be laid out anew."""
+    askers = askers_of(job, session)
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
     if session is not None:
-        slots = job.settings.slots or slots_in(session)
+        slots = job.settings.slots or slots_in(session, askers)
     sizes = {stage.name: sizes_of(stage, job) for stage in job.query.stages if isinstance(stage, BlockStage)}
     return planned(
         job.catalog,
@@ -112,23 +116,50 @@ def laid_out(
         job.settings,
         lambda name, alias: sizes[name](alias),
         slots=slots,
-        askers=_ASKERS,
+        askers=askers,
         heavy=lambda cube, sizes: heavy(cube, sizes, held(stems), job.known.profile),
         profile=job.known.profile,
         fixed=fixed or not found_again(job.query),
-        workers=slots if session is None or str(session.sparkContext.master).startswith("local") else 1,
+        workers=slots if session is None or _is_local(session) else 1,
     )
 
 
-def slots_in(session: SparkSession) -> int:
-    """One core is the asker's: it waits for sites as long as the query lasts."""
+def askers_of(job: Job, session: SparkSession | None) -> int:
+    """As many as were said, or as the cluster is large; never more than have anything to ask. Raises `SpreadError`
+    where they would leave no core to the cells."""
+    said = job.settings.askers
+    if said is not None and said < 1:
+        raise SpreadError(f"askers is {said}: a query needs one task at least that asks the sites")
+    cores = None if session is None else session.sparkContext.defaultParallelism
+    cluster = session is not None and not _is_local(session)
+    wanted = said or (max(1, cores // _CORES) if cores is not None and cluster else 1)
+    blocks = [stage.block for stage in job.query.stages if isinstance(stage, BlockStage)]
+    relations = {alias.relation.name: alias.relation for block in blocks for alias in block.aliases}
+    askers = min(wanted, most_askers(job.catalog, relations.values(), job.settings))
+    if session is not None:
+        slots_in(session, askers)
+    return askers
+
+
+def slots_in(session: SparkSession, askers: int = 1) -> int:
+    """The cores that are left: an asker has one, and waits for sites as long as the query lasts."""
     cores = session.sparkContext.defaultParallelism
-    if cores <= _ASKERS:
+    if cores > askers:
+        return cores - askers
+    tasks = "1 task" if cores == 1 else f"{cores} tasks"
+    if askers == 1:
         raise SpreadError(
-            f"this Spark session runs {cores} task at once, and a query needs two: one that asks the sites as long as "
+            f"this Spark session runs {tasks} at once, and a query needs two: one that asks the sites as long as "
             "it lasts, and one for the rest. Use local[2] or more"
         )
-    return cores - _ASKERS
+    raise SpreadError(
+        f"this Spark session runs {tasks} at once, and {askers} are to ask the sites as long as the query lasts, "
+        f"which leaves none for the rest: say fewer askers, or use local[{askers + 1}] or more"
+    )
+
+
+def _is_local(session: SparkSession) -> bool:
+    return str(session.sparkContext.master).startswith("local")
 
 
 def sizes_of(stage: BlockStage, job: Job) -> Callable[[Alias], float]:

@@ -3,6 +3,7 @@
 - `spread.json`: whose it is; `plan.pickle`: what is done where; `plan-1.pickle`, ...: as it was laid out anew;
 - `log/STRAND/00000000.arrow`, ...: what the sites answered, in pieces; each writer has a strand of its own;
 - `asks/00000000.arrow`, ...: what cells ask for, after each batch that asks for anything;
+- `shares/...json`: which asker asks for which pages of a scan, and which of them has done so;
 - `answers/STAGE/...parquet`: answers, under names that no other file ever had. They count when they are named in
 - `given/00000000.json`, ...: what has been given, in its order. What comes of a batch of the stream says which;
 - `asking/STRAND.json`: how an asker stands, for whoever watches (the one thing that is written again and again);
@@ -28,13 +29,14 @@ from pipeline.spread.errors import SpreadError
 from pipeline.spread.pieces import count
 from pipeline.spread.plan import Plan
 
-FORMAT = 2
+FORMAT = 3
 
 
 class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.asks = path / "asks"
+        self.shares = path / "shares"
         self.given = path / "given"
         self.answers = path / "answers"
         self.asking = path / "asking"
@@ -48,7 +50,8 @@ class Folder:
     def begin(self, plan: Plan) -> None:
         """Raises `SpreadError` where there is no writing."""
         try:
-            for folder in (self.path, self.asks, self.given, self.answers, self.asking, self.path / "log"):
+            here = (self.asks, self.shares, self.given, self.answers, self.asking)
+            for folder in (self.path, *here, self.path / "log"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.lay(plan)
             about = {"format": FORMAT, "version": version(), "id": plan.id, "sql": plan.query.sql}
@@ -101,7 +104,8 @@ class Folder:
         plans = list(self.path.glob("plan*.pickle"))
         steps = [self.asks, *(self.path / "log").glob("[!.]*")]
         spark = [self.checkpoint(n) / what for n in range(len(plans)) for what in ("offsets", "commits")]
-        return sum(map(count, steps)) + sum(len(list(folder.glob("[0-9]*"))) for folder in spark)
+        shares = len(list(self.shares.glob("[!.]*")))
+        return shares + sum(map(count, steps)) + sum(len(list(folder.glob("[0-9]*"))) for folder in spark)
 
     @property
     def begun(self) -> bool:

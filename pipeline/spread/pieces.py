@@ -5,6 +5,7 @@ Spark asks for this in a process that it begins for each query, which is to be t
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-COUNTS, WEIGHT = b"counts", b"weight"
+COUNTS, WEIGHT, AFTER = b"counts", b"weight", b"after"
 _NUMBERED = re.compile(r"(\d{8,})\.(arrow|json)")
 
 
@@ -32,6 +33,12 @@ def count(folder: Path) -> int:
 def weight_of(piece: Path) -> int:
     """How many bytes there are to be read."""
     return int(said_of(piece)[WEIGHT])
+
+
+def ahead_of(piece: Path) -> tuple[int, dict[str, int]]:
+    """How many bytes there are to be read, and how many pieces of other strands go before them."""
+    said = said_of(piece)
+    return int(said[WEIGHT]), json.loads(said[AFTER])
 
 
 def said_of(piece: Path) -> Mapping[bytes, bytes]:

@@ -14,6 +14,7 @@ from mediator.catalog.profile import NO_PROFILE, Profile
 from mediator.query.model import Alias, BlockStage, Query, SqlStage
 from pipeline.cells.hypercube import Hypercube, hypercube
 from pipeline.cells.wings import Winged, winged
+from pipeline.spread.dealing import Dealing, dealt
 
 Size = Callable[[str, Alias], float]
 Cube = Hypercube | Winged
@@ -69,6 +70,11 @@ class Plan:
     def relations(self) -> Mapping[str, Relation]:
         """All that blocks read, also what earlier stages give."""
         return {a.relation.name: a.relation for cube in self.cubes.values() for a in cube.block.aliases}
+
+    @cached_property
+    def dealing(self) -> Dealing:
+        """Which asker asks what."""
+        return dealt(self.catalog, self.relations.values(), self.settings, self.askers)
 
     def readers(self, relation: str) -> list[str]:
         """The blocks that a relation stands in."""

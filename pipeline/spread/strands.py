@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from pipeline.files import new_of, put
 from pipeline.log import read_piece
-from pipeline.spread.pieces import COUNTS, WEIGHT, count, numbered, said_of
+from pipeline.spread.pieces import AFTER, COUNTS, WEIGHT, count, numbered, said_of
 
 SCHEMA = pa.schema(
     [
@@ -24,13 +24,17 @@ SCHEMA = pa.schema(
         ("envelope", pa.large_binary()),
         ("file", pa.string()),
         ("part", pa.int32()),
-        ("place", pa.int32()),
+        ("page", pa.string()),
     ]
 )
 
 SEEDS = "seeds"  # the strand of what is known when the query begins
 DRIVE = "drive"  # and that of the drive, which is for the cells of one layout
 Counts = dict[str, dict[str, int]]  # by relation: asked, answered, failed, rows
+
+
+def strand_of(asker: int) -> str:
+    return f"asker-{asker:04d}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +45,9 @@ class Entry:
     cells: Sequence[int] | None = None
     file: str | None = None
     part: int | None = None
-    place: int | None = None  # of the rows among the pages of the lookup
+    page: str | None = None  # that brought the rows, by what tells it from others
     weight: int = 0  # bytes of a file's part
+    after: Mapping[str, int] = field(default_factory=dict)  # so many pieces of other strands go before it
 
 
 @dataclass
@@ -69,8 +74,9 @@ class Strand:
         target = numbered(self.folder, self._next, "arrow")
         new = new_of(target)
         weight = sum(len(e.envelope) + e.weight for e in entries)
-        schema = SCHEMA.with_metadata({COUNTS: json.dumps(self.counts), WEIGHT: str(weight)})
-        columns = zip(*((e.cells, e.envelope, e.file, e.part, e.place) for e in entries), strict=True)
+        said = {COUNTS: json.dumps(self.counts), WEIGHT: str(weight), AFTER: json.dumps(_after(entries))}
+        schema = SCHEMA.with_metadata(said)
+        columns = zip(*((e.cells, e.envelope, e.file, e.part, e.page) for e in entries), strict=True)
         arrays = [pa.array(list(c), f.type) for c, f in zip(columns, SCHEMA, strict=True)]
         with pa.OSFile(str(new), "wb") as file, pa.ipc.new_file(file, schema) as writer:
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
@@ -79,6 +85,13 @@ class Strand:
 
     def close(self) -> None:
         self._lock.close()
+
+
+def _after(entries: Sequence[Entry]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for strand, pieces in (item for entry in entries for item in entry.after.items()):
+        found[strand] = max(pieces, found.get(strand, 0))
+    return found
 
 
 def entries(folder: Path) -> Iterator[Entry]:
@@ -90,8 +103,8 @@ def entries(folder: Path) -> Iterator[Entry]:
 def entries_of(piece: Path) -> Iterator[Entry]:
     for batch in read_piece(piece):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            cells, envelope, file, part, place = row
-            yield Entry(envelope, cells, file, part, place)
+            cells, envelope, file, part, page = row
+            yield Entry(envelope, cells, file, part, page)
 
 
 def counts_of(piece: Path) -> Counts:

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 from pyspark.sql.types import StructType
 
-from pipeline.spread.pieces import count, numbered, weight_of
+from pipeline.spread.pieces import ahead_of, count, numbered, weight_of
 
 COLUMNS = "strand string, piece int, path string"
 SCHEMA = pa.schema([("strand", pa.string()), ("piece", pa.int32()), ("path", pa.string())])
@@ -88,22 +88,27 @@ class PieceReader(DataSourceStreamReader):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Some more of every strand, in turns, as far as a micro-batch of this size goes."""
-        room = self._pace.room(int(start[_EPOCH]))
         there = {
             strand: count(self._log / strand) for strand in sorted(os.listdir(self._log)) if strand[0] != "."
         }
-        taken = {strand: int(start.get(strand, 0)) for strand in there}
-        open_ = [strand for strand in there if taken[strand] < there[strand]]
-        if not open_:
-            return start
-        while open_ and room > 0:
-            for strand in list(open_):
-                if room > 0:
-                    room -= weight_of(numbered(self._log / strand, taken[strand], "arrow"))
+        before = {strand: int(start.get(strand, 0)) for strand in there}
+        taken = self._further(before, there, self._pace.room(int(start[_EPOCH])))
+        return start if taken == before else {_EPOCH: int(start[_EPOCH]) + 1, **taken}
+
+    def _further(self, before: dict[str, int], there: dict[str, int], room: int) -> dict[str, int]:
+        """Pieces that go before another of another strand are taken before it."""
+        taken, moving = dict(before), True
+        while moving and room > 0:
+            moving = False
+            for strand in there:
+                if room <= 0 or taken[strand] == there[strand]:
+                    continue
+                weight, first = ahead_of(numbered(self._log / strand, taken[strand], "arrow"))
+                if all(taken.get(other, 0) >= pieces for other, pieces in first.items()):
+                    room -= weight
                     taken[strand] += 1
-                    if taken[strand] == there[strand]:
-                        open_.remove(strand)
-        return {_EPOCH: int(start[_EPOCH]) + 1, **taken}
+                    moving = True
+        return taken
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         found: list[tuple[int, tuple[str, int, str]]] = []

@@ -11,9 +11,19 @@ from mediator.access import Statistics
 from mediator.access.statistics import SourceStatistics
 from pipeline.spread.folder import Folder
 
+_NOTHING: Mapping[str, int] = {}
 
-def standing(statistics: Statistics) -> str:
-    return json.dumps([asdict(source) for source in statistics.sources], default=str)
+
+def standing(statistics: Statistics, helped: Mapping[str, Mapping[str, int]]) -> str:
+    """Of one asker. What it helped others with counts as asked and answered by them."""
+    return json.dumps(
+        [_own(source, helped.get(source.source, _NOTHING)) for source in statistics.sources], default=str
+    )
+
+
+def _own(source: SourceStatistics, helped: Mapping[str, int]) -> dict[str, Any]:
+    said = asdict(source)
+    return said | {what: max(0, said[what] - number) for what, number in helped.items()}
 
 
 def watched(folder: Folder) -> tuple[SourceStatistics, ...]:

@@ -119,6 +119,7 @@ class _Run:
         waiting = self._waiting[number]
         some = [self._carried(e) for e in waiting[: self._random.randint(1, len(waiting))]] if waiting else []
         del waiting[: len(some)]
+        self._random.shuffle(some)  # they may have been read in any order
         self._told[number].append(some)
         said = self._cells[number].epoch(some)
         for batch in said.answers:

@@ -61,7 +61,7 @@ class Asking:
             portions.append(portion)
         while self._folder.end is None:
             for portion in portions:
-                portion.take(portion.new_asks())
+                portion.take(portion.look())
             for _ in range(self._random.choice((1, 3, 30))):
                 if self.sources.busy:
                     self.sources.step()
@@ -112,7 +112,7 @@ def plan_of(case: Case, statement: str, random: Random) -> Plan | None:
         settings,
         lambda _, __: random.choice((1.0, 10.0, 1000.0)),
         slots=random.choice((1, 2)),
-        askers=random.choice((1, 2)),
+        askers=random.choice((1, 2, 3)),
         cells=random.choice((1, 2, 3, 4, 6)),
     )
 

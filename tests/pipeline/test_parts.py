@@ -15,10 +15,11 @@ import sources
 from mediator.catalog.ceilings import Ceilings
 from mediator.catalog.model import Catalog
 from mediator.query.understand import understand
-from pipeline.dividing import divided, most_tasks, portion_of, settings_for
+from pipeline.dividing import divided, most_tasks
 from pipeline.errors import BadOption
 from pipeline.filling import Given, steady
 from pipeline.filters import Condition, Pushing, Statement
+from pipeline.limits import portion_of, settings_for
 from pipeline.options import wanted
 from pipeline.reading import RelationReader
 from pipeline.spread.errors import SpreadError

@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import duckdb
 import pytest
@@ -45,11 +46,11 @@ def truth(web: Web, sql: str = SQL) -> Counter[Row]:
         return Counter(there.sql(sql).fetchall())
 
 
-async def answered(web: Web, folder: Path, sql: str = SQL) -> tuple[Counter[Row], Report]:
+async def answered(web: Web, folder: Path, sql: str = SQL, **said: Any) -> tuple[Counter[Row], Report]:
     rows: Counter[Row] = Counter()
     async with (
         Mediator(web.catalog) as mediator,
-        mediator.answering(sql, engine="spark", slots=2, checkpoint=str(folder)) as answers,
+        mediator.answering(sql, engine="spark", slots=2, checkpoint=str(folder), **said) as answers,
     ):
         async for batch in answers:
             rows.update(zip(*(c.to_pylist() for c in batch.columns), strict=True))
@@ -115,7 +116,7 @@ async def test_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
             folder = tmp_path / str(number)
             folder.mkdir()
             with Killer(folder, lambda: web.requests, random, points) as killer:
-                rows, report = await answered(web, folder, sql)
+                rows, report = await answered(web, folder, sql, askers=2)
             struck += killer.struck
             assert report.complete, report.lines()
             assert rows == true, (

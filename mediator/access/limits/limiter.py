@@ -6,10 +6,9 @@ import math
 
 from asyncio_throttle.throttler import Throttler
 
+from mediator.catalog.rate import burst
 from mediator.clock import Clock
 
-# A site that counts with a token bucket allows a burst, but seldom a whole second's worth.
-_BURST = 0.25  # seconds
 # It counts when requests arrive, this side when they leave: the window is kept a little longer than asked.
 _MARGIN = 1.02
 
@@ -23,8 +22,8 @@ class Limiter(Throttler):
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
-        burst = max(1, math.floor(rate * _BURST))
-        super().__init__(rate_limit=burst, period=burst / rate * _MARGIN)
+        at_once = burst(rate)
+        super().__init__(rate_limit=at_once, period=at_once / rate * _MARGIN)
         self._clock = clock
 
     def flush(self) -> None:
