@@ -6,25 +6,26 @@ import math
 import os
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mediator.binding.counting import Counting
 from mediator.clock import wall
-from mediator.engines import AnswerStream, Job, Stock
+from mediator.engines import AnswerStream, Explained, Job, Stock, Understood
 from mediator.query.model import Alias, BlockStage
-from mediator.state.stem import SteM
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.driving import Driving, Process, Thread
 from pipeline.spread.errors import SpreadError
+from pipeline.spread.explaining import explained
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
 from pipeline.spread.relaying import found_again
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
-from pipeline.spread.skew import heavy, held
+from pipeline.spread.skew import Sample, heavy, held, stored
 from pipeline.spread.strands import SEEDS
 from pipeline.spread.tail import Before
 
@@ -59,6 +60,13 @@ class SparkEngine:
 
         return SpreadAnswers(job, folder, lay, driving, bool(said), before)
 
+    def explained(self, query: Understood) -> Explained:
+        check_spark()
+        sample = stored(query.known.held)
+        # One that runs is laid out by what was measured, and by rows that are held, not by how many those are.
+        query = replace(query, known=replace(query.known, held={}))
+        return explained(query, laid_out(query, sample, _session()), sample)
+
 
 def laid(
     folder: Folder, job: Job, stock: Stock, session: SparkSession | None = None, *, fixed: bool = False
@@ -68,7 +76,7 @@ def laid(
         plan = folder.plan()
         folder.check_same(plan, job.catalog, job.query)
     else:
-        plan = laid_out(job, stock.stems, session, fixed=fixed)
+        plan = laid_out(job, held(stock.stems), session, fixed=fixed)
         folder.begin(plan)
     if not folder.strand(SEEDS).exists():
         seed(plan, folder, (), Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age))
@@ -98,7 +106,7 @@ def engine() -> SparkEngine:
 
 
 def laid_out(
-    job: Job, stems: Mapping[str, SteM], session: SparkSession | None = None, *, fixed: bool = False
+    job: Understood, sample: Sample, session: SparkSession | None = None, *, fixed: bool = False
 ) -> Plan:
     """`fixed`: it is not to be laid out anew."""
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
@@ -113,7 +121,7 @@ def laid_out(
         lambda name, alias: sizes[name](alias),
         slots=slots,
         askers=_ASKERS,
-        heavy=lambda cube, sizes: heavy(cube, sizes, held(stems), job.known.profile),
+        heavy=lambda cube, sizes: heavy(cube, sizes, sample, job.known.profile),
         profile=job.known.profile,
         fixed=fixed or not found_again(job.query),
         workers=slots if session is None or str(session.sparkContext.master).startswith("local") else 1,
@@ -131,7 +139,7 @@ def slots_in(session: SparkSession) -> int:
     return cores - _ASKERS
 
 
-def sizes_of(stage: BlockStage, job: Job) -> Callable[[Alias], float]:
+def sizes_of(stage: BlockStage, job: Understood) -> Callable[[Alias], float]:
     """Rows that each alias may have, by all that is known now."""
     counts = Counting(stage.block, job.verdicts[stage.name], job.known).count()
     rows = {c.provider.alias: math.sqrt(max(1.0, c.rows.low) * max(1.0, c.rows.high)) for c in counts}

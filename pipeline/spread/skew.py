@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from mediator.binding.holding import Holding
 from mediator.catalog.profile import Profile
 from mediator.state.stem import SteM
 from pipeline.cells.hashing import hashed
@@ -29,6 +30,16 @@ def held(stems: Mapping[str, SteM]) -> Sample:
     def sample(relation: str) -> pa.RecordBatch | None:
         stem = stems.get(relation)
         return None if stem is None else stem.store.rows(range(min(stem.store.n, SAMPLE)))
+
+    return sample
+
+
+def stored(holdings: Mapping[str, Holding]) -> Sample:
+    """Rows of each relation that a store has all rows of."""
+
+    def sample(relation: str) -> pa.RecordBatch | None:
+        rows = holdings[relation].rows if relation in holdings else None
+        return None if not rows else rows.slice(0, SAMPLE).combine_chunks().to_batches()[0]
 
     return sample
 
@@ -61,22 +72,40 @@ def _weighed(columns: Sequence[tuple[float, Parts]]) -> Parts:
     return found
 
 
+def named(cube: Hypercube, dimension: int, number: int, sample: Sample, profile: Profile) -> str:
+    """The value that has this number, as text."""
+    for alias, field in cube.dimensions[dimension].fields.items():
+        rows = sample(cube.block.aliases[alias].relation.name)
+        seen = [] if rows is None else [cube.values(alias, field, rows)]
+        for values in (*seen, _profiled(cube, alias, field, profile)[0]):
+            numbers, there = hashed(values)
+            for place in np.flatnonzero((numbers == np.uint64(number)) & there)[:1].tolist():
+                return str(values[place].as_py())
+    return f"number {number}"
+
+
 def _parts(cube: Hypercube, alias: int, field: str, sample: Sample, profile: Profile) -> Parts:
     """Of one alias's rows: by what is held, or else by the profile."""
-    relation = cube.block.aliases[alias].relation
-    rows = sample(relation.name)
+    rows = sample(cube.block.aliases[alias].relation.name)
     if rows is not None and rows.num_rows >= _FEW:
         return counted(cube.values(alias, field, rows))
+    values, parts = _profiled(cube, alias, field, profile)
+    return dict(zip(hashed(values)[0].tolist(), parts, strict=True))
+
+
+def _profiled(cube: Hypercube, alias: int, field: str, profile: Profile) -> tuple[pa.Array, list[float]]:
+    """The heavy values of a profile, and what part of the rows each stands in."""
+    relation = cube.block.aliases[alias].relation
     known = profile.relations.get(relation.name)
     column = known.columns.get(field) if known is not None else None
     if known is None or column is None or not column.heavy or known.rows < _FEW:
-        return {}
+        return pa.array([], pa.string()), []
     texts, rows_of = zip(*column.heavy, strict=True)
     try:
-        numbers, _ = hashed(pa.array(texts, pa.string()).cast(relation.schema.field(field).type))
+        values = pa.array(texts, pa.string()).cast(relation.schema.field(field).type)
     except pa.ArrowInvalid:  # it was of another type when the profile was made
-        return {}
-    return {int(n): rows / known.rows for n, rows in zip(numbers, rows_of, strict=True)}
+        return pa.array([], pa.string()), []
+    return values, [rows / known.rows for rows in rows_of]
 
 
 def counted(values: pa.Array) -> Parts:
