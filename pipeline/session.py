@@ -27,7 +27,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _LOOPBACK = "127.0.0.1"
 _LEAVING = 20.0  # seconds for Spark's Java to end when it is told to
 # What goes wrong in a task is raised in Python, and need not be told on stderr as well.
-_QUIET = """\
+QUIET = """\
 rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -100,7 +100,7 @@ def local_session(
         raise NoSpark("there is a Spark session in this process already: use that one, or stop it first")
     folder = Path(tempfile.mkdtemp(prefix="mediator-spark-"))
     try:
-        (folder / "log4j2.properties").write_text(_QUIET, encoding="utf-8")
+        (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
         said = {**settings(cores or min(4, os.cpu_count() or 1), folder, flags), **(more or {})}
         environment = {
             "JAVA_HOME": str(java.home),
