@@ -50,6 +50,14 @@ exec {python} "$@"
 BRIEF = "-XX:TieredStopAtLevel=1"
 
 
+# Spark's own choice begins processes for each file of a checkpoint where Hadoop's native library is not there: some
+# forty in each micro-batch.
+FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager"
+}
+
+
 def settings(cores: int, folder: Path, flags: str = "") -> dict[str, str]:
     """What makes a local session as it is wanted here. `folder` is for what it writes meanwhile, `flags` are more of
     Java's own."""
@@ -72,10 +80,7 @@ def settings(cores: int, folder: Path, flags: str = "") -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # Else a stream that was killed before its first micro-batch cannot be started again: half a file is in the way.
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
-        # Spark's own choice begins processes for each file of a checkpoint where Hadoop's native library is not there:
-        # some forty in each micro-batch.
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager",
+        **FILES,
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
         "RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -104,7 +109,7 @@ def local_session(
         said = {**settings(cores or min(4, os.cpu_count() or 1), folder, flags), **(more or {})}
         environment = {
             "JAVA_HOME": str(java.home),
-            "PYSPARK_PYTHON": _python(folder),
+            "PYSPARK_PYTHON": python_in(folder),
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_CONF_DIR": str(folder),
@@ -122,7 +127,7 @@ def local_session(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _python(folder: Path) -> str:
+def python_in(folder: Path) -> str:
     """What Spark is to begin for Python. It puts a zip of PySpark before everything else, from which each process would
     compile all modules anew, for half a second: PySpark is where this process has it from."""
     import pyspark

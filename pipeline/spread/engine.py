@@ -22,6 +22,7 @@ from pipeline.spread.errors import SpreadError
 from pipeline.spread.explaining import explained
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
+from pipeline.spread.registering import wait_for_executors
 from pipeline.spread.relaying import found_again
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
@@ -52,6 +53,8 @@ class SparkEngine:
         folder = Folder(Path(said).absolute() if said else _passing())
 
         def lay(stock: Stock) -> Plan:
+            if session is not None:
+                wait_for_executors(session)
             # What was given before is left out of one layout only.
             return laid(folder, job, stock, session, fixed=before is not None)
 

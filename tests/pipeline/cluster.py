@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import sysconfig
 import time
 import uuid
@@ -18,12 +17,11 @@ from typing import Self
 import pyspark
 
 from pipeline.java import find_java
-from pipeline.session import BRIEF, QUIET
+from pipeline.session import BRIEF, FILES, QUIET, python_in
 
-_MARK = "MEDIATOR_CLUSTER"  # the variable that everything that is begun here has
+MARK = "MEDIATOR_CLUSTER"  # the variable that everything that is begun here has
 _HOST = "127.0.0.1"
 _ROOT = Path(__file__).parents[2]
-_PATIENCE = 60.0
 
 
 class Cluster:
@@ -31,13 +29,17 @@ class Cluster:
 
     def __init__(self, folder: Path, executors: int = 3, cores: int = 1) -> None:
         self._folder, self._executors, self._cores = folder, executors, cores
+        self._flags = f"{BRIEF} -Djava.io.tmpdir={folder / 'tmp'}"
         self._id = uuid.uuid4().hex
+        self._daemons: list[subprocess.Popen[bytes]] = []
         self.variables: dict[str, str] = {}  # of all that is begun from now on
         self.master = f"spark://{_HOST}:{_free_port()}"
 
     def __enter__(self) -> Self:
-        (self._folder / "conf").mkdir(parents=True)
+        for name in ("conf", "local", "tmp"):
+            (self._folder / name).mkdir(parents=True)
         (self._folder / "conf" / "log4j2.properties").write_text(QUIET, encoding="utf-8")
+        self._python = python_in(self._folder)
         try:
             self._daemon("master.Master", "--host", _HOST, "--port", self.master.rpartition(":")[2])
             self._daemon(
@@ -60,8 +62,8 @@ class Cluster:
     ) -> None:
         self.close()
 
-    def submitted(self, program: Path, *arguments: str, **conf: str) -> subprocess.Popen[str]:
-        """As a user does it."""
+    def submitted(self, program: Path, *arguments: str, **conf: str) -> subprocess.CompletedProcess[str]:
+        """As a user does it, to the end."""
         said = {
             "spark.executor.cores": str(self._cores),
             "spark.executor.memory": "512m",
@@ -69,25 +71,25 @@ class Cluster:
             "spark.scheduler.minRegisteredResourcesRatio": "1.0",
             "spark.driver.host": _HOST,
             "spark.driver.bindAddress": _HOST,
-            "spark.driver.extraJavaOptions": BRIEF,
-            "spark.executor.extraJavaOptions": BRIEF,
+            "spark.driver.extraJavaOptions": self._flags,
+            "spark.executor.extraJavaOptions": self._flags,
             "spark.ui.enabled": "false",
+            **FILES,
             "spark.local.dir": str(self._folder / "local"),
             **conf,
         }
         settings = [part for name, value in said.items() for part in ("--conf", f"{name}={value}")]
-        return subprocess.Popen(
+        return subprocess.run(
             [_script("spark-submit"), "--master", self.master, *settings, str(program), *arguments],
             env=self._environment(),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            capture_output=True,
             text=True,
-            start_new_session=True,
+            check=False,
         )
 
     def processes(self) -> list[int]:
         """All that was begun here and is there still."""
-        wanted = f"{_MARK}={self._id}".encode()
+        wanted = f"{MARK}={self._id}".encode()
         found = []
         for name in os.listdir("/proc"):
             if name.isdigit():
@@ -102,28 +104,32 @@ class Cluster:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)
+        for daemon in self._daemons:
+            daemon.wait()
 
     def _daemon(self, what: str, *arguments: str) -> None:
-        subprocess.Popen(
+        daemon = subprocess.Popen(
             [_script("spark-class"), f"org.apache.spark.deploy.{what}", *arguments, "--webui-port", "0"],
             env=self._environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=(self._folder / f"{what}.log").open("w"),
+            stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+        self._daemons.append(daemon)
 
     def _environment(self) -> dict[str, str]:
         return {
             **os.environ,
-            _MARK: self._id,
+            MARK: self._id,
             "JAVA_HOME": str(find_java().home),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": self._python,
             "PYTHONPATH": str(_ROOT),
             "SPARK_LOCAL_IP": _HOST,
             "SPARK_CONF_DIR": str(self._folder / "conf"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {BRIEF}",
+            "SPARK_DAEMON_JAVA_OPTS": f"-Dspark.master.rest.enabled=false {self._flags}",
+            "TMPDIR": str(self._folder / "tmp"),
             **self.variables,
         }
 

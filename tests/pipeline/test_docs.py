@@ -21,8 +21,8 @@ from tests.pipeline.kit import APART, BOOK_TRADE, SHARED, truth
 _PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
 # The first starts a session of its own, which another test does; there is one here already.
 _, *_ALL = re.findall(r"```python\n(.*?)```", _PAGE, re.DOTALL)
-_SUBMITTED = next(block for block in _ALL if block.startswith("# submitted.py"))
-_BLOCKS = [block for block in _ALL if block != _SUBMITTED]
+SUBMITTED = next(block for block in _ALL if block.startswith("# submitted.py"))
+_BLOCKS = [block for block in _ALL if block != SUBMITTED]
 _FOLDERS = ("my-sites/", "books-log", "books-parquet", "books-checkpoint", "cheap-offers")
 
 
@@ -53,7 +53,7 @@ def declared(sites: Path, web: Web) -> None:
 def test_what_is_submitted_runs(calm: Web, tmp_path: Path) -> None:
     declared(tmp_path / "my-sites", calm)
     program = tmp_path / "submitted.py"
-    program.write_text(_SUBMITTED, encoding="utf-8")
+    program.write_text(SUBMITTED, encoding="utf-8")
     done = subprocess.run(
         [
             str(Path(sysconfig.get_path("scripts")) / "spark-submit"),

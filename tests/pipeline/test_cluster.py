@@ -1,0 +1,75 @@
+"""A query that is submitted to a cluster of Spark's: the answers and the report of this process, whoever is killed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+
+from fixtures import book_trade
+from fixtures.behaviour import Behaviour
+from mediator.answering import answer
+from pipeline.spread.folder import Folder
+from pipeline.spread.given import given
+from tests.pipeline import killed_executors
+from tests.pipeline.cluster import Cluster
+from tests.pipeline.kit import APART
+from tests.pipeline.test_docs import SUBMITTED, declared
+
+SQL = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id"
+_FOREVER = 3_000.0  # seconds: longer than anybody waits
+
+
+class FirstAlone:
+    """The first page comes at once, and the others when it was struck: whoever has asked for them before is dead."""
+
+    def __init__(self, struck: Path) -> None:
+        self._struck, self._requests = struck, 0
+
+    def __call__(self, random: Random) -> float:
+        self._requests += 1
+        return 0.0 if self._requests == 1 or self._struck.exists() else _FOREVER
+
+
+@APART
+@pytest.mark.timeout(300)
+def test_executors_are_killed_and_nothing_is_lost_or_repeated(tmp_path: Path) -> None:
+    run, answers, program = tmp_path / "run", tmp_path / "answers", tmp_path / "submitted.py"
+    program.write_text(f"import {killed_executors.__name__}\n{SUBMITTED}", encoding="utf-8")
+    pages = Behaviour(latency=FirstAlone(run / killed_executors.STRUCK))
+    with book_trade(60, book_page=20, behaviours={"books": pages}) as web:
+        sites = tmp_path / "my-sites"
+        declared(sites, web)
+        books = (sites / "books.yaml").read_text().replace("base:", f"deadline: {_FOREVER}\n    base:")
+        (sites / "books.yaml").write_text(books)
+        with Cluster(tmp_path / "cluster") as cluster:
+            cluster.variables["MEDIATOR_CATALOG"] = str(sites)
+            done = cluster.submitted(program, SQL, str(run), str(answers))
+        assert not cluster.processes()
+        table, report = answer(SQL, web.catalog)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.splitlines() == [f"{table.num_rows} rows", *report.lines()]
+    found = pq.read_table(answers)
+    assert Counter(map(str, found.to_pylist())) == Counter(map(str, table.to_pylist()))
+    assert len((run / killed_executors.STRUCK).read_text().split()) == 2, (
+        "one that asks, and one that has cells"
+    )
+    plan, there = Folder(run).plan(), list(given(Folder(run).given))
+    assert (plan.slots, len(plan.cells)) == (2, 2)
+    assert "anew" in {status["how"] for one in there for status in one.cells.values()}
+
+
+def test_whatever_goes_wrong_nothing_is_left(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "cluster")
+
+    def fail() -> None:
+        with cluster:
+            assert cluster.processes()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not cluster.processes()
