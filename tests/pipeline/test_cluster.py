@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from fixtures.behaviour import Behaviour
 from mediator.answering import answer
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import given
+from pipeline.spread.registering import wait_for_executors
 from tests.pipeline import killed_executors
 from tests.pipeline.cluster import Cluster
 from tests.pipeline.kit import APART
@@ -73,3 +75,43 @@ def test_whatever_goes_wrong_nothing_is_left(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail()
     assert not cluster.processes()
+
+
+class Coming:
+    """A session whose executors come one by one, each time that somebody looks."""
+
+    def __init__(self, master: str, conf: dict[str, str], cores: list[int]) -> None:
+        self.sparkContext, self.master, self._conf, self.cores = self, master, conf, cores
+
+    def getConf(self) -> dict[str, str]:  # noqa: N802 - Spark's names
+        return self._conf
+
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802
+        return self.cores.pop(0) if len(self.cores) > 1 else self.cores[0]
+
+
+@pytest.mark.parametrize(
+    ("master", "conf", "cores"),
+    [
+        ("spark://there:7077", {"spark.cores.max": "6"}, 6),
+        ("spark://there:7077", {"spark.cores.max": "7", "spark.executor.cores": "2"}, 6),
+        ("yarn", {"spark.executor.instances": "2", "spark.executor.cores": "3"}, 6),
+        ("k8s://there", {"spark.executor.instances": "6"}, 6),
+        ("spark://there:7077", {"spark.executor.instances": "6"}, 2),
+        ("spark://there:7077", {}, 2),
+        ("local[2]", {"spark.cores.max": "6"}, 2),
+    ],
+)
+def test_cells_are_for_as_many_executors_as_were_asked_for(
+    master: str, conf: dict[str, str], cores: int
+) -> None:
+    """Where it was not said, for those that are there when it is laid out."""
+    session: Any = Coming(master, conf, [2, 2, 4, 6])
+    wait_for_executors(session, look=0.0)
+    assert session.defaultParallelism == cores
+
+
+def test_those_that_never_come_are_done_without() -> None:
+    session: Any = Coming("yarn", {"spark.executor.instances": "9"}, [2])
+    wait_for_executors(session, patience=0.0)
