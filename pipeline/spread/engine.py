@@ -6,15 +6,17 @@ import math
 import os
 import tempfile
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mediator.binding.counting import Counting
+from mediator.binding.holding import Holding
 from mediator.clock import wall
 from mediator.engines import AnswerStream, Explained, Job, Stock, Understood
 from mediator.query.model import Alias, BlockStage
+from mediator.state.stem import SteM
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.driving import Driving, Process, Thread
@@ -26,7 +28,7 @@ from pipeline.spread.registering import wait_for_executors
 from pipeline.spread.relaying import found_again
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
-from pipeline.spread.skew import Sample, heavy, held, stored
+from pipeline.spread.skew import heavy, held
 from pipeline.spread.strands import SEEDS
 from pipeline.spread.tail import Before
 
@@ -65,10 +67,9 @@ class SparkEngine:
 
     def explained(self, query: Understood) -> Explained:
         check_spark()
-        sample = stored(query.known.held)
         # One that runs is laid out by what was measured, and by rows that are held, not by how many those are.
-        query = replace(query, known=replace(query.known, held={}))
-        return explained(query, laid_out(query, sample, _session()), sample)
+        asked = replace(query, known=replace(query.known, held={}))
+        return explained(asked, laid_out(asked, query.known.held, _session()), held(query.known.held))
 
 
 def laid(
@@ -79,7 +80,7 @@ def laid(
         plan = folder.plan()
         folder.check_same(plan, job.catalog, job.query)
     else:
-        plan = laid_out(job, held(stock.stems), session, fixed=fixed)
+        plan = laid_out(job, stock.stems, session, fixed=fixed)
         folder.begin(plan)
     if not folder.strand(SEEDS).exists():
         seed(plan, folder, (), Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age))
@@ -109,7 +110,11 @@ def engine() -> SparkEngine:
 
 
 def laid_out(
-    job: Understood, sample: Sample, session: SparkSession | None = None, *, fixed: bool = False
+    job: Understood,
+    stems: Mapping[str, SteM | Holding],
+    session: SparkSession | None = None,
+    *,
+    fixed: bool = False,
 ) -> Plan:
     """`fixed`: it is not to be laid out anew."""
     slots = job.settings.slots or min(_SLOTS, os.cpu_count() or 1)
@@ -124,7 +129,7 @@ def laid_out(
         lambda name, alias: sizes[name](alias),
         slots=slots,
         askers=_ASKERS,
-        heavy=lambda cube, sizes: heavy(cube, sizes, sample, job.known.profile),
+        heavy=lambda cube, sizes: heavy(cube, sizes, held(stems), job.known.profile),
         profile=job.known.profile,
         fixed=fixed or not found_again(job.query),
         workers=slots if session is None or str(session.sparkContext.master).startswith("local") else 1,

@@ -24,22 +24,16 @@ Sample = Callable[[str], pa.RecordBatch | None]  # some rows of a relation, if t
 Parts = dict[int, float]  # what part of the rows each value has, by its number
 
 
-def held(stems: Mapping[str, SteM]) -> Sample:
-    """Rows of each relation that this process has."""
+def held(stock: Mapping[str, SteM | Holding]) -> Sample:
+    """Rows of each relation that this process has, or that a store has all of."""
 
     def sample(relation: str) -> pa.RecordBatch | None:
-        stem = stems.get(relation)
-        return None if stem is None else stem.store.rows(range(min(stem.store.n, SAMPLE)))
-
-    return sample
-
-
-def stored(holdings: Mapping[str, Holding]) -> Sample:
-    """Rows of each relation that a store has all rows of."""
-
-    def sample(relation: str) -> pa.RecordBatch | None:
-        rows = holdings[relation].rows if relation in holdings else None
-        return None if not rows else rows.slice(0, SAMPLE).combine_chunks().to_batches()[0]
+        match stock.get(relation):
+            case SteM(store=store):
+                return store.rows(range(min(store.n, SAMPLE)))
+            case Holding(rows=rows) if rows:
+                return rows.slice(0, SAMPLE).combine_chunks().to_batches()[0]
+        return None
 
     return sample
 

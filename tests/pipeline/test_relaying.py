@@ -33,7 +33,6 @@ from pipeline.spread.plan import Plan
 from pipeline.spread.relaying import Balance, fullest, laid_anew, rows_of
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Landed, seed
-from pipeline.spread.skew import held
 from pipeline.spread.strands import DRIVE, Entry, Strand, entries
 from tests.pipeline import uneven_child
 from tests.pipeline.kit import SHARED
@@ -135,7 +134,7 @@ class TestWhatWasGiven:
         left = [3, 1, 4]
 
         def other(plan: Plan, folder: Folder, cells: Any) -> Plan:
-            found = laid_out(job_of(web, sql, slots=left.pop()), held({}))
+            found = laid_out(job_of(web, sql, slots=left.pop()), {})
             numbers = {"layout": plan.layout + 1, "start": plan.start + len(plan.cells)}
             return replace(plan, cubes=found.cubes, why="laid out anew", **numbers)
 
@@ -164,7 +163,7 @@ def job_of(web: Web, sql: str = SQL, **settings: Any) -> Job:
 
 def begun(web: Web, path: Path, sql: str = SQL) -> tuple[Plan, Folder]:
     """A query that knows all books, of which nobody knew how uneven they are."""
-    plan = laid_out(job_of(web, sql), held({}))
+    plan = laid_out(job_of(web, sql), {})
     folder = Folder(path / "c")
     folder.begin(plan)
     pq.write_table(web.tables["books"], path / "books.parquet", row_group_size=500)
@@ -296,5 +295,5 @@ def test_it_is_looked_at_when_there_is_enough_and_again_when_there_is_much_more(
     ],
 )
 def test_only_where_the_same_answers_are_found_again(calm: Web, sql: str, fixed: bool) -> None:
-    assert laid_out(job_of(calm, sql), held({})).fixed is fixed
-    assert laid_out(job_of(calm, sql), held({}), fixed=True).fixed
+    assert laid_out(job_of(calm, sql), {}).fixed is fixed
+    assert laid_out(job_of(calm, sql), {}, fixed=True).fixed

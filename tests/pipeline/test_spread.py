@@ -29,7 +29,6 @@ from pipeline.spread.auto import AutoAnswers
 from pipeline.spread.engine import laid_out, slots_in
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
-from pipeline.spread.skew import held
 from tests.pipeline.kit import SHARED
 
 pytestmark = [SHARED, pytest.mark.timeout(300), pytest.mark.usefixtures("spark")]
@@ -237,7 +236,7 @@ async def test_what_is_missing_on_an_executor_is_named(calm: Web, tmp_path: Path
             Job(
                 calm.catalog, query, verdicts_of(query, calm.catalog), module.Settings(), Known(), None, None
             ),
-            held({}),
+            {},
         )  # type: ignore[arg-type]
         folder.begin(plan)
     finally:
