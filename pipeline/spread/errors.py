@@ -12,7 +12,11 @@ MISTAKEN, BROKEN = 3, 4
 # How Python names one in what Spark tells of a task; and what it says of a machine that is not as it should be.
 _NAMED = re.compile(r"^(?:pipeline|mediator|sources|wrappers)\.[\w.]+: (.+)$", re.MULTILINE)
 _MISSING = re.compile(r"^ModuleNotFoundError: (No module named .+)$", re.MULTILINE)
-_CLOSED = re.compile(r"^(?:OSError|PermissionError): \[Errno (?:1|13|30)\] (.+): '(.+)'$", re.MULTILINE)
+_CLOSED = re.compile(r"^(?:OSError|PermissionError): \[Errno (?:1|13|30)\] .+: '(.+)'$", re.MULTILINE)
+_CLOSED_TO_JAVA = re.compile(
+    r"Exception: (?:mkdir of |Mkdirs failed to create )?(?:file:)?(/\S*)"
+    r"(?: failed| \(exists=| \(Permission denied| \(Read-only file system)"
+)
 _NO_PYTHON = re.compile(r'Cannot run program "(.+?)".*?: error=\d+, (.+)')
 
 
@@ -29,10 +33,9 @@ def told(error: Exception) -> Exception:
         return SpreadError(
             f"an executor lacks what the driver has: {found[-1]}. Every executor needs the same packages and plugins"
         )
-    if found := _CLOSED.findall(said):
-        why, path = found[-1]
+    if found := _CLOSED.findall(said) or _CLOSED_TO_JAVA.findall(said):
         return SpreadError(
-            f"{path}: an executor cannot write there: {why}. The checkpoint must be a folder in which the driver and "
+            f"{found[-1]}: an executor cannot write there. The checkpoint must be a folder in which the driver and "
             "every executor may write"
         )
     if found := _NO_PYTHON.findall(said):

@@ -13,6 +13,7 @@ import pytest
 from fixtures import book_trade
 from fixtures.behaviour import Behaviour
 from mediator.answering import answer
+from pipeline.spread.errors import SpreadError, told
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import given
 from pipeline.spread.registering import wait_for_executors
@@ -115,3 +116,44 @@ def test_cells_are_for_as_many_executors_as_were_asked_for(
 def test_those_that_never_come_are_done_without() -> None:
     session: Any = Coming("yarn", {"spark.executor.instances": "9"}, [2])
     wait_for_executors(session, patience=0.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "told_"),
+    [
+        (
+            'Traceback (most recent call last):\n  File "worker.py", line 1\nModuleNotFoundError: No module named '
+            "'little_shop'\n\n\tat java.base/java.lang.Thread.run",
+            "an executor lacks what the driver has: No module named 'little_shop'. Every executor needs the same "
+            "packages and plugins",
+        ),
+        *(
+            (
+                said,
+                "/run/c: an executor cannot write there. The checkpoint must be a folder in which the driver and "
+                "every executor may write",
+            )
+            for said in (
+                "thrown from the Python worker:\nOSError: [Errno 30] Read-only file system: '/run/c'\n",
+                "Caused by: java.io.IOException: mkdir of file:/run/c failed\n\tat ...",
+                "java.io.IOException: Mkdirs failed to create file:/run/c (exists=false, cwd=file:/)",
+                "java.io.FileNotFoundException: /run/c (Permission denied)",
+            )
+        ),
+        (
+            'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or directory\n\tat ...',
+            "an executor cannot start Python: ./env/bin/python: No such file or directory. What spark.pyspark.python "
+            "names must be on all of them",
+        ),
+        ("pipeline.spread.errors.SpreadError: on purpose\n", "on purpose"),
+    ],
+)
+def test_what_an_executor_lacks_is_one_sentence(said: str, told_: str) -> None:
+    error = told(RuntimeError(said))
+    assert isinstance(error, SpreadError)
+    assert str(error) == told_
+
+
+def test_what_nobody_knows_is_told_as_it_is() -> None:
+    error = RuntimeError("OSError: [Errno 5] Input/output error: 'x'")
+    assert told(error) is error
