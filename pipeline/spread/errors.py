@@ -41,6 +41,7 @@ def told(error: Exception) -> Exception:
     if found := _NO_PYTHON.findall(said):
         program, why = found[-1]
         return SpreadError(
-            f"an executor cannot start Python: {program}: {why}. What spark.pyspark.python names must be on all of them"
+            f"Python cannot be started: {program}: {why}. What spark.pyspark.python names must be there on the driver "
+            "and on every executor"
         )
     return error

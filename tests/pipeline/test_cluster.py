@@ -142,8 +142,8 @@ def test_those_that_never_come_are_done_without() -> None:
         ),
         (
             'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or directory\n\tat ...',
-            "an executor cannot start Python: ./env/bin/python: No such file or directory. What spark.pyspark.python "
-            "names must be on all of them",
+            "Python cannot be started: ./env/bin/python: No such file or directory. What spark.pyspark.python names "
+            "must be there on the driver and on every executor",
         ),
         ("pipeline.spread.errors.SpreadError: on purpose\n", "on purpose"),
     ],
