@@ -149,6 +149,8 @@ def slots_in(session: SparkSession) -> int:
 
 def sizes_of(stage: BlockStage, job: Understood) -> Callable[[Alias], float]:
     """Rows that each alias may have, by all that is known now."""
+    if stage.block.never:  # nothing is asked, and nobody need be there to be asked
+        return lambda _: 0.0
     counts = Counting(stage.block, job.verdicts[stage.name], job.known).count()
     rows = {c.provider.alias: math.sqrt(max(1.0, c.rows.low) * max(1.0, c.rows.high)) for c in counts}
     return lambda alias: rows[alias.number]

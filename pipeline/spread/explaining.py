@@ -158,7 +158,7 @@ def _grounds(query: Understood, plan: Plan, name: str) -> Mapping[int, Ground]:
 def _cells(plan: Plan, name: str, grounds: Mapping[int, Ground], sample: Sample) -> Cells:
     cube, sizes = plan.cubes[name], plan.sizes[name]
     reads = [
-        Reads(called(alias), alias.relation.name, rows, grounds[alias.number].name.lower())
+        Reads(called(alias), alias.relation.name, rows, grounds.get(alias.number, Ground.KNOWN).name.lower())
         for alias, rows in zip(cube.block.aliases, sizes, strict=True)
     ]
     if not isinstance(cube, Winged):

@@ -91,6 +91,13 @@ def test_rows_that_cannot_be_dealt_out_meet_in_one_cell(trade: Web) -> None:
     assert why.endswith("and no relation stands here once, whose rows could be dealt out")
 
 
+def test_where_nothing_is_asked_nobody_need_be_there(trade: Web) -> None:
+    """Of reviews an ISBN has to be known, and a condition that is never true makes none."""
+    lines = told(understood(trade, "SELECT stars FROM reviews WHERE 1 = 2")).lines
+    assert "  block: 1 cell, about 0 rows" in lines
+    assert "    reviews: about 0 rows (known)" in lines
+
+
 class TestWings:
     def test_by_a_profile(self, trade: Web) -> None:
         column = ColumnProfile(9_000, 100, 6_000, (("1001", 6_000), ("1002", 30)))
