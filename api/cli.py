@@ -208,12 +208,17 @@ def explain(
     policy: Annotated[
         PolicyName | None, typer.Option(help="With --live: who decides where rows go next.")
     ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="Where it would run: on Spark, also how it would be cut into cells.")
+    ] = EngineName.local,
 ) -> None:
     """Say how a query would be answered and what it would cost, or why it cannot be and what would help.
 
     Nothing is asked, except with --live. With a store the estimate rests on what was measured and is held there.
     """
     with told():
+        if live and engine is not EngineName.local:
+            raise Mistake("--live runs the query in this process: leave out --engine, or --live")
         if live:
             said = {**limits(max_calls, max_bytes, max_seconds), "max_age": age(max_age), "goal": goal.value}
             said |= {"policy": policy.value} if policy is not None else {}
@@ -231,6 +236,7 @@ def explain(
 
         known = to_read(catalog or [], pairs("--set", variable), demo)
         said = {**limits(max_calls, max_bytes, max_seconds), "max_age": age(max_age), "goal": goal.value}
+        said["engine"] = engine.value
         for line in explained(_statement(sql, file), known, pairs("--parameter", parameter), said, store):
             stdout().print(line, soft_wrap=True)
 

@@ -20,6 +20,7 @@ from mediator.catalog.model import Catalog
 from mediator.clock import wall
 from mediator.eddy.goals.goal import Goal
 from mediator.eddy.goals.words import meant, provided
+from mediator.engines import LOCAL, Understood, engine_called
 from mediator.preflight import allowed_by, known_of_store, left_today, relations_of
 from mediator.query.functions import shown
 from mediator.query.model import BlockStage, Query, SqlStage, Stage
@@ -46,27 +47,39 @@ def explained(
         yield Text()
         yield from _stage(stage, query, verdicts)
     yield Text()
-    yield from _estimate(query, verdicts, catalog, Settings(**(said or {})), store)
+    settings, now = Settings(**(said or {})), wall()
+    known = Known()
+    if store is not None:
+        known = known_of_store(store, relations_of(query), now, settings.max_age)
+    asked = Understood(catalog, query, verdicts, settings, known)
+    yield from _estimate(asked, left_today(catalog, store, now))
+    yield from _elsewhere(asked)
     for line in lacking(query, verdicts, catalog):
         yield Text(harmless(f"warning: {line}"), "yellow")
 
 
-def _estimate(
-    query: Query, verdicts: Mapping[str, Verdict], catalog: Catalog, settings: Settings, store: Path | None
-) -> Iterator[Text]:
+def _estimate(asked: Understood, today: Mapping[str, int]) -> Iterator[Text]:
     """What it would cost, by alias and in all, and which ceilings it may reach."""
-    now = wall()
-    known = Known()
-    if store is not None:
-        known = known_of_store(store, relations_of(query), now, settings.max_age)
-    yield from _goal(query, verdicts, settings.goal, known)
-    allowed = allowed_by(settings, catalog, left_today(catalog, store, now))
-    found = estimate(query, verdicts, catalog.sources, known, allowed)
+    query, verdicts, catalog, known = asked.query, asked.verdicts, asked.catalog, asked.known
+    yield from _goal(query, verdicts, asked.settings.goal, known)
+    found = estimate(query, verdicts, catalog.sources, known, allowed_by(asked.settings, catalog, today))
     yield Text("Estimate", "bold cyan")
     for alias in found.aliases:
         name = alias.relation if alias.alias == alias.relation else f"{alias.relation} ({alias.alias})"
         yield Text(_INDENT + harmless(f"{name}: {alias.line()}"))
     yield Text(_INDENT + found.line())
+    for warning in found.warnings:
+        yield Text(harmless(f"warning: {warning}"), "yellow")
+
+
+def _elsewhere(asked: Understood) -> Iterator[Text]:
+    """How another engine would run it, where one was said."""
+    if asked.settings.engine == LOCAL:
+        return
+    found = engine_called(asked.settings.engine).explained(asked)
+    yield Text()
+    for line in found.lines:
+        yield Text(harmless(line), "" if line.startswith(_INDENT) else "bold cyan")
     for warning in found.warnings:
         yield Text(harmless(f"warning: {warning}"), "yellow")
 

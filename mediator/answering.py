@@ -38,7 +38,7 @@ from mediator.clock import Clock, wall
 from mediator.driver import Answers
 from mediator.eddy.decisions import Watch
 from mediator.eddy.goals.goal import Goal
-from mediator.engines import LOCAL, AnswerStream, Job, Stock, engine_called
+from mediator.engines import LOCAL, AnswerStream, Explained, Job, Stock, Understood, engine_called
 from mediator.errors import MediatorError
 from mediator.gathering import Gathered, Gathering
 from mediator.keeping import Keeping
@@ -258,10 +258,23 @@ class Mediator:
         query, verdicts = planned
         settings = replace(self.settings, **said)
         allowed = allowed_by(settings, self.catalog, self._access.left_today())
+        known = await self._known(query, settings)
+        return await asyncio.to_thread(estimate, query, verdicts, self.catalog.sources, known, allowed)
+
+    async def explained_of(self, planned: Planned, **said: Any) -> Explained | None:
+        """How the engine that is named would run it; none where that is this process. Asks nothing."""
+        query, verdicts = planned
+        settings = replace(self.settings, **said)
+        if settings.engine == LOCAL:
+            return None
+        known = await self._known(query, settings)
+        asked = Understood(self.catalog, query, verdicts, settings, known)
+        return await asyncio.to_thread(engine_called(settings.engine).explained, asked)
+
+    async def _known(self, query: Query, settings: Settings) -> Known:
         house = self._opened()
         async with self._turns.taken():
-            known = known_of(house, relations_of(query), settings.max_age)
-        return await asyncio.to_thread(estimate, query, verdicts, self.catalog.sources, known, allowed)
+            return known_of(house, relations_of(query), settings.max_age)
 
     def planned(self, sql: str, parameters: Parameters = ()) -> Planned:
         """Raises a `QueryError` for a bad query. For a long one it takes a while."""

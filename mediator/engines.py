@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -95,23 +95,43 @@ class Stock:
 
 
 @dataclass(frozen=True)
-class Job:
-    """A query that has been understood, and what is known for it. `known` is what was measured so far, `stock` what is
-    held, for as long as nobody else touches it; `here` answers it in this process."""
+class Understood:
+    """A query that has been understood, and what is known for it."""
 
     catalog: Catalog
     query: Query
     verdicts: Mapping[str, Verdict]
     settings: Settings
     known: Known
+
+
+@dataclass(frozen=True)
+class Job(Understood):
+    """One that is to be answered. `known` is what was measured so far, `stock` what is held, for as long as nobody else
+    touches it; `here` answers it in this process."""
+
     stock: Callable[[], AbstractAsyncContextManager[Stock]]
     here: Callable[[], Answers]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explained:
+    """How an engine would run a query: lines for people, those below a heading indented, and the same as `data`.
+    `warnings` are about this machine, and for whoever it belongs to."""
+
+    lines: tuple[str, ...]
+    data: Mapping[str, Any]
     warnings: tuple[str, ...] = ()
 
 
 class Engine(Protocol):
     def answering(self, job: Job) -> AnswerStream:
         """Raises a `MediatorError` where it cannot run here, before anything is asked."""
+        ...
+
+    def explained(self, query: Understood) -> Explained:
+        """By all that is known, also by what is held. Asks nothing, and starts nothing. Raises as `answering` does."""
         ...
 
 

@@ -27,7 +27,7 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _LOOPBACK = "127.0.0.1"
 _LEAVING = 20.0  # seconds for Spark's Java to end when it is told to
 # What goes wrong in a task is raised in Python, and need not be told on stderr as well.
-_QUIET = """\
+QUIET = """\
 rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -48,6 +48,14 @@ exec {python} "$@"
 # For sessions that are over soon: Java compiles quickly, and not again for the sake of speed. It takes a third less of
 # the processors in the first minute.
 BRIEF = "-XX:TieredStopAtLevel=1"
+
+
+# Spark's own choice begins processes for each file of a checkpoint where Hadoop's native library is not there: some
+# forty in each micro-batch.
+FILES = {
+    "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
+    "FileSystemBasedCheckpointFileManager"
+}
 
 
 def settings(cores: int, folder: Path, flags: str = "") -> dict[str, str]:
@@ -72,10 +80,7 @@ def settings(cores: int, folder: Path, flags: str = "") -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         # Else a stream that was killed before its first micro-batch cannot be started again: half a file is in the way.
         "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
-        # Spark's own choice begins processes for each file of a checkpoint where Hadoop's native library is not there:
-        # some forty in each micro-batch.
-        "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming.checkpointing."
-        "FileSystemBasedCheckpointFileManager",
+        **FILES,
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
         "RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -100,11 +105,11 @@ def local_session(
         raise NoSpark("there is a Spark session in this process already: use that one, or stop it first")
     folder = Path(tempfile.mkdtemp(prefix="mediator-spark-"))
     try:
-        (folder / "log4j2.properties").write_text(_QUIET, encoding="utf-8")
+        (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
         said = {**settings(cores or min(4, os.cpu_count() or 1), folder, flags), **(more or {})}
         environment = {
             "JAVA_HOME": str(java.home),
-            "PYSPARK_PYTHON": _python(folder),
+            "PYSPARK_PYTHON": python_in(folder),
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": _LOOPBACK,
             "SPARK_CONF_DIR": str(folder),
@@ -122,7 +127,7 @@ def local_session(
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _python(folder: Path) -> str:
+def python_in(folder: Path) -> str:
     """What Spark is to begin for Python. It puts a zip of PySpark before everything else, from which each process would
     compile all modules anew, for half a second: PySpark is where this process has it from."""
     import pyspark

@@ -86,6 +86,18 @@ def _package(folder: Path) -> str:
     return name
 
 
+def folders() -> list[str]:
+    """Those whose files were loaded here."""
+    packages = {name: module for name, module in sys.modules.items() if name.startswith(_PREFIX)}
+    return [module.__path__[0] for name, module in packages.items() if "." not in name]
+
+
+def importable(known: Iterable[str]) -> None:
+    """Files of these folders can be imported by the names that they have where they were loaded by their path."""
+    for folder in known:
+        _package(Path(folder))
+
+
 def public_values(module: types.ModuleType) -> Mapping[str, object]:
     """What a module offers: `__all__` where it says so, else every name without an underscore."""
     names: Iterable[str] = getattr(module, "__all__", None) or [n for n in vars(module) if n[:1] != "_"]

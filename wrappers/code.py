@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,15 +19,18 @@ class Code:
     """Functions of `owner`, whose instance each is given first; one that is not here is declared as data.
 
     `request` is given the bind-fields by name and returns a `Request`; `rows` is given a `SiteReply`, and yields
-    rows and further requests. `defaults` are the fields that a row may leave out.
+    rows and further requests. `defaults` are the fields that a row may leave out. The same code is equal in another
+    process, too, though its functions are others there.
     """
 
     name: str
     owner: type
-    request: Callable[..., object] | None = None
-    rows: Callable[..., object] | None = None
+    request: Callable[..., object] | None = field(default=None, compare=False)
+    rows: Callable[..., object] | None = field(default=None, compare=False)
     defaults: tuple[tuple[str, object], ...] = ()
-    made: Callable[[], object] | None = None  # the instance; the class is called where this is left out
+    made: Callable[[], object] | None = field(
+        default=None, compare=False
+    )  # the instance; the class is called where this is left out
 
     def instance(self) -> object:
         return self.made() if self.made is not None else self.owner()

@@ -31,9 +31,13 @@ async def explained(desk: Desk, asked: Asked) -> dict[str, Any]:
     planned, stages = await desk.planned(both, asked)
     try:
         estimate = await mediator.estimate_of(planned, **settings_of(asked))
+        elsewhere = await mediator.explained_of(planned, **settings_of(asked))
     except MediatorError as error:
         raise problem_of(error) from None
-    return {"answerable": True, **stages, "estimate": {**estimate.to_dict(), "line": estimate.line()}}
+    said = {"answerable": True, **stages, "estimate": {**estimate.to_dict(), "line": estimate.line()}}
+    if elsewhere is not None:  # what it warns of is the server's own house
+        said["engine"] = {**elsewhere.data, "lines": list(elsewhere.lines)}
+    return said
 
 
 def live(run: Run) -> dict[str, Any]:

@@ -87,6 +87,11 @@ class Counting:
             self.counts[number] = self._alias(self._verdict.chosen[number])
         return [self.counts[number] for number in self._verdict.order]
 
+    @property
+    def grounds(self) -> Mapping[int, Ground]:
+        """What the number of each alias's rows rests on; that of its requests may rest on less."""
+        return self._grounds
+
     def _alias(self, provider: Provider) -> Count:
         relation = self._block.aliases[provider.alias].relation
         holding = self._known.held.get(relation.name)

@@ -50,15 +50,17 @@ def made(
 
 def remarks(plan: Plan) -> tuple[str, ...]:
     """What is done in one process, and why."""
-    found = []
-    for stage in plan.above:
-        if not stage.reads:
-            continue
-        try:
-            agreed(stage, {name: plan.stages[name].schema for name in stage.reads})
-        except NotAgreed as error:
-            found.append(in_one_process(stage, str(error)))
-    return tuple(found)
+    found = [(stage, objection(plan, stage)) for stage in plan.above if stage.reads]
+    return tuple(in_one_process(stage, why) for stage, why in found if why)
+
+
+def objection(plan: Plan, stage: SqlStage) -> str:
+    """Why a stage is not made by Spark; nothing where it is."""
+    try:
+        agreed(stage, {name: plan.stages[name].schema for name in stage.reads})
+    except NotAgreed as error:
+        return str(error)
+    return ""
 
 
 def in_one_process(stage: SqlStage, why: str) -> str:

@@ -20,7 +20,7 @@ import pyarrow.types as pt
 from mediator.access import Statistics
 from mediator.binding.counting import Counting
 from mediator.driver import Answers
-from mediator.engines import AnswerStream, Job
+from mediator.engines import AnswerStream, Explained, Job, Understood
 from mediator.live import Live
 from mediator.output.records import Record, Records, Rows
 from mediator.output.report import Paused, RelationReport, Report
@@ -30,6 +30,7 @@ from pipeline.errors import NoSpark
 from pipeline.java import find_java
 from pipeline.packages import check_spark
 from pipeline.spread.engine import SparkEngine
+from pipeline.spread.explaining import may_move, stays
 from pipeline.spread.memory import memory_of_machine
 from pipeline.spread.relaying import found_again
 from pipeline.spread.tail import Before
@@ -43,10 +44,18 @@ _NO_BOOST: Mapping[str, float] = {}
 class AutoEngine:
     def answering(self, job: Job) -> AnswerStream:
         why = _no_spark()
-        room = job.settings.memory or memory_of_machine() // _SHARE
+        room = room_of(job)
         if not why and expected(job) > room:
             return SparkEngine().answering(replace(job, settings=replace(job.settings, memory=None)))
         return AutoAnswers(job, room, why)
+
+    def explained(self, query: Understood) -> Explained:
+        # One that runs is judged by what was measured, not by what is held.
+        size = expected(replace(query, known=replace(query.known, held={})))
+        if why := _no_spark():
+            return stays(size, room_of(query), why)
+        there = SparkEngine().explained(replace(query, settings=replace(query.settings, memory=None)))
+        return may_move(size, room_of(query), found_again(query.query), there)
 
 
 def engine() -> AutoEngine:
@@ -197,7 +206,12 @@ def _less(most: int | None, spent: int) -> int | None:
     return None if most is None else max(0, most - spent)
 
 
-def expected(job: Job) -> float:
+def room_of(query: Understood) -> int:
+    """Bytes that it may take here."""
+    return query.settings.memory or memory_of_machine() // _SHARE
+
+
+def expected(job: Understood) -> float:
     """Bytes that a query's relations may take in memory, by what is known; a guess counts for nothing."""
     size = 0.0
     for stage in job.query.stages:

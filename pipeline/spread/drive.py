@@ -42,12 +42,14 @@ _LOOK = 0.02  # seconds between two looks at how it goes
 _LAST_WORDS = 10.0  # seconds for a micro-batch to end when the query is to stop
 _ROLE = "MEDIATOR_ROLE"  # workers are shared only by those that have one
 _PARTITIONS = "spark.sql.shuffle.partitions"
-# Whatever the session is set to: state as this needs it, and no micro-batch without rows.
+# Whatever the session is set to: state as this needs it, no micro-batch without rows, and half a file of one that was
+# killed before its first micro-batch is not in the way.
 _STREAM = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."
     "RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false",
 }
 _MINE = "drive"
 

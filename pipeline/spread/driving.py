@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Protocol
 
 from mediator.errors import MediatorError
-from pipeline.spread.errors import MISTAKEN, SpreadError
+from pipeline.spread.errors import MISTAKEN, SpreadError, told
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan
 
@@ -126,7 +126,7 @@ class Thread:
         try:
             self._drive.run()
         except Exception as error:
-            self._error = error
+            self._error = told(error)
 
 
 _NOISE = ("Starting Streaming TransformWithState", "Streaming TransformWithState", "WARNING: ")

@@ -7,12 +7,14 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mediator.binding.counting import Counting
+from mediator.binding.holding import Holding
 from mediator.clock import wall
-from mediator.engines import AnswerStream, Job, Stock
+from mediator.engines import AnswerStream, Explained, Job, Stock, Understood
 from mediator.query.model import Alias, BlockStage
 from mediator.state.stem import SteM
 from pipeline.java import find_java
@@ -20,8 +22,10 @@ from pipeline.packages import check_spark
 from pipeline.spread.dealing import most_askers
 from pipeline.spread.driving import Driving, Process, Thread
 from pipeline.spread.errors import SpreadError
+from pipeline.spread.explaining import explained
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
+from pipeline.spread.registering import wait_for_executors
 from pipeline.spread.relaying import found_again
 from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
@@ -52,6 +56,8 @@ class SparkEngine:
         folder = Folder(Path(said).absolute() if said else _passing())
 
         def lay(stock: Stock) -> Plan:
+            if session is not None:
+                wait_for_executors(session)
             # What was given before is left out of one layout only.
             return laid(folder, job, stock, session, fixed=before is not None)
 
@@ -59,6 +65,12 @@ class SparkEngine:
             return Process(folder) if session is None else Thread(folder, plan, session)
 
         return SpreadAnswers(job, folder, lay, driving, bool(said), before)
+
+    def explained(self, query: Understood) -> Explained:
+        check_spark()
+        # One that runs is laid out by what was measured, and by rows that are held, not by how many those are.
+        asked = replace(query, known=replace(query.known, held={}))
+        return explained(asked, laid_out(asked, query.known.held, _session()), held(query.known.held))
 
 
 def laid(
@@ -101,7 +113,11 @@ def engine() -> SparkEngine:
 
 
 def laid_out(
-    job: Job, stems: Mapping[str, SteM], session: SparkSession | None = None, *, fixed: bool = False
+    job: Understood,
+    stems: Mapping[str, SteM | Holding],
+    session: SparkSession | None = None,
+    *,
+    fixed: bool = False,
 ) -> Plan:
     """`fixed`: it is not to be laid out anew."""
     askers = askers_of(job, session)
@@ -162,8 +178,10 @@ def _is_local(session: SparkSession) -> bool:
     return str(session.sparkContext.master).startswith("local")
 
 
-def sizes_of(stage: BlockStage, job: Job) -> Callable[[Alias], float]:
+def sizes_of(stage: BlockStage, job: Understood) -> Callable[[Alias], float]:
     """Rows that each alias may have, by all that is known now."""
+    if stage.block.never:  # nothing is asked, and nobody need be there to be asked
+        return lambda _: 0.0
     counts = Counting(stage.block, job.verdicts[stage.name], job.known).count()
     rows = {c.provider.alias: math.sqrt(max(1.0, c.rows.low) * max(1.0, c.rows.high)) for c in counts}
     return lambda alias: rows[alias.number]

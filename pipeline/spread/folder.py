@@ -28,6 +28,7 @@ from pipeline.packages import version
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.pieces import count
 from pipeline.spread.plan import Plan
+from sources.modules import folders, importable
 
 FORMAT = 3
 
@@ -55,6 +56,7 @@ class Folder:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.lay(plan)
             about = {"format": FORMAT, "version": version(), "id": plan.id, "sql": plan.query.sql}
+            about["folders"] = folders()
             put_text(self.path / "spread.json", json.dumps(about, indent=1))
         except OSError as error:
             raise SpreadError(
@@ -88,13 +90,14 @@ class Folder:
             raise SpreadError(f"{self.path}: another query is here: {about['sql']}")
         from pyspark import cloudpickle
 
+        importable(about.get("folders", ()))
         try:
             which = len(list(self.path.glob("plan*.pickle"))) - 1 if layout is None else layout
             found: Plan = cloudpickle.loads((self.path / f"{_numbered('plan', which)}.pickle").read_bytes())
         except (ImportError, AttributeError) as error:
             raise SpreadError(
                 f"{platform.node()}: what the catalog needs is not here: {error}. Every executor needs the packages "
-                "and plugins that the driver has"
+                "and plugins that the driver has, and a catalog's Python files under the same path"
             ) from None
         return found
 
@@ -118,7 +121,7 @@ class Folder:
                 f"{self.path}: another query was begun here: {plan.query.sql}\nAsk that one, and it goes on; or name "
                 "another folder"
             )
-        if plan.catalog != catalog:
+        if (plan.catalog.sources, plan.catalog.relations) != (catalog.sources, catalog.relations):
             raise SpreadError(
                 f"{self.path}: this query was begun with another catalog: its sites or relations were declared "
                 "otherwise. Name another folder"

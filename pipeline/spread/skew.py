@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from mediator.binding.holding import Holding
 from mediator.catalog.profile import Profile
 from mediator.state.stem import SteM
 from pipeline.cells.hashing import hashed
@@ -23,12 +24,16 @@ Sample = Callable[[str], pa.RecordBatch | None]  # some rows of a relation, if t
 Parts = dict[int, float]  # what part of the rows each value has, by its number
 
 
-def held(stems: Mapping[str, SteM]) -> Sample:
-    """Rows of each relation that this process has."""
+def held(stock: Mapping[str, SteM | Holding]) -> Sample:
+    """Rows of each relation that this process has, or that a store has all of."""
 
     def sample(relation: str) -> pa.RecordBatch | None:
-        stem = stems.get(relation)
-        return None if stem is None else stem.store.rows(range(min(stem.store.n, SAMPLE)))
+        match stock.get(relation):
+            case SteM(store=store):
+                return store.rows(range(min(store.n, SAMPLE)))
+            case Holding(rows=rows) if rows:
+                return rows.slice(0, SAMPLE).combine_chunks().to_batches()[0]
+        return None
 
     return sample
 
@@ -61,22 +66,40 @@ def _weighed(columns: Sequence[tuple[float, Parts]]) -> Parts:
     return found
 
 
+def named(cube: Hypercube, dimension: int, number: int, sample: Sample, profile: Profile) -> str:
+    """The value that has this number, as text."""
+    for alias, field in cube.dimensions[dimension].fields.items():
+        rows = sample(cube.block.aliases[alias].relation.name)
+        seen = [] if rows is None else [cube.values(alias, field, rows)]
+        for values in (*seen, _profiled(cube, alias, field, profile)[0]):
+            numbers, there = hashed(values)
+            for place in np.flatnonzero((numbers == np.uint64(number)) & there)[:1].tolist():
+                return str(values[place].as_py())
+    return f"number {number}"
+
+
 def _parts(cube: Hypercube, alias: int, field: str, sample: Sample, profile: Profile) -> Parts:
     """Of one alias's rows: by what is held, or else by the profile."""
-    relation = cube.block.aliases[alias].relation
-    rows = sample(relation.name)
+    rows = sample(cube.block.aliases[alias].relation.name)
     if rows is not None and rows.num_rows >= _FEW:
         return counted(cube.values(alias, field, rows))
+    values, parts = _profiled(cube, alias, field, profile)
+    return dict(zip(hashed(values)[0].tolist(), parts, strict=True))
+
+
+def _profiled(cube: Hypercube, alias: int, field: str, profile: Profile) -> tuple[pa.Array, list[float]]:
+    """The heavy values of a profile, and what part of the rows each stands in."""
+    relation = cube.block.aliases[alias].relation
     known = profile.relations.get(relation.name)
     column = known.columns.get(field) if known is not None else None
     if known is None or column is None or not column.heavy or known.rows < _FEW:
-        return {}
+        return pa.array([], pa.string()), []
     texts, rows_of = zip(*column.heavy, strict=True)
     try:
-        numbers, _ = hashed(pa.array(texts, pa.string()).cast(relation.schema.field(field).type))
+        values = pa.array(texts, pa.string()).cast(relation.schema.field(field).type)
     except pa.ArrowInvalid:  # it was of another type when the profile was made
-        return {}
-    return {int(n): rows / known.rows for n, rows in zip(numbers, rows_of, strict=True)}
+        return pa.array([], pa.string()), []
+    return values, [rows / known.rows for rows in rows_of]
 
 
 def counted(values: pa.Array) -> Parts:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from fixtures import Web
+from pipeline import packages
+from pipeline.errors import NoSpark
+from pipeline.packages import Need
+from pipeline.spread import auto, explaining
 from tests.cli.kit import at, called
 
 
@@ -38,6 +46,57 @@ def test_explain_of_what_is_never_true(trade: Web) -> None:
     result = called("explain", "SELECT title FROM books WHERE 1 = 2", *at(trade))
     assert result.exit_code == 0
     assert "nothing is asked" in result.stdout
+
+
+class TestEngines:
+    sql = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_id ORDER BY a.name"
+
+    @pytest.fixture
+    def no_java(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def none() -> None:
+            raise NoSpark("Spark needs Java 17 or newer, and there is none here")
+
+        for module in (explaining, auto):
+            monkeypatch.setattr(module, "find_java", none)
+
+    @pytest.mark.usefixtures("no_java")
+    def test_explain_says_how_it_would_be_cut_on_spark(self, trade: Web, tmp_path: Path) -> None:
+        store = ["--store", str(tmp_path / "store")]
+        assert called("query", self.sql, *at(trade), *store).exit_code == 0
+        requests = trade.requests
+        result = called("explain", self.sql, *at(trade), *store, "--engine", "spark")
+        assert result.exit_code == 0
+        _, estimate, said = re.split("^Estimate$|^On Spark$", result.stdout, flags=re.MULTILINE)
+        assert "in all: nothing to ask" in estimate
+        assert re.search(r"^  block: \d cells?, about \d+ rows", said, re.MULTILINE)
+        assert re.search(r"^    (not )?cut by (a.id = b.author_id|b.author_id = a.id)", said, re.MULTILINE)
+        assert "\n    books (b): about 60 rows (measured)\n" in said
+        assert "\n  answer is made by Spark, of all rows of block\n" in said
+        assert "warning: Spark needs Java" in said
+        assert trade.requests == requests
+
+    def test_explain_says_what_decides(self, trade: Web) -> None:
+        said = called("explain", self.sql, *at(trade), "--engine", "auto").stdout
+        assert "\nHere or on Spark\n  here at first: " in said
+        assert "On Spark" not in called("explain", self.sql, *at(trade)).stdout
+        assert trade.requests == 0
+
+    @pytest.mark.usefixtures("no_java")
+    def test_explain_says_that_it_cannot_move(self, trade: Web) -> None:
+        stays = called("explain", self.sql, *at(trade), "--engine", "auto").stdout
+        assert "\n  here, however large it grows: Spark cannot be used\nwarning: Spark needs Java" in stays
+
+    def test_explain_without_pyspark_says_so(self, calm: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+        missing = [Need("mediator-no-such-package", "", "spark")]
+        monkeypatch.setattr(packages, "needs", lambda: missing)
+        result = called("explain", self.sql, *at(calm), "--engine", "spark")
+        assert result.exit_code == 2
+        assert "Spark cannot be used: mediator-no-such-package is not installed" in result.stderr
+
+    def test_what_runs_here_is_not_run_there(self, calm: Web) -> None:
+        result = called("explain", self.sql, *at(calm), "--live", "--engine", "spark")
+        assert result.exit_code == 2
+        assert "leave out --engine, or --live" in result.stderr
 
 
 def test_sources_lists_fields_methods_and_mirrors(trade: Web) -> None:

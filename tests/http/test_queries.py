@@ -20,6 +20,8 @@ from mediator.catalog.model import Catalog
 from mediator.query.model import Query
 from mediator.query.parameters import Parameters
 from mediator.query.understand import understand
+from pipeline.errors import NoSpark
+from pipeline.spread import explaining
 from tests.http.asking import Client, rows_of
 from tests.http.serving import Served, serving
 
@@ -203,6 +205,28 @@ async def test_explain_asks_nothing(web: Web) -> None:
             refused = await client.call("POST", "/v1/explain", {"sql": "SELECT * FROM reviews"})
             assert refused.status == 422
     assert web.requests == 0
+
+
+async def test_explain_says_how_another_engine_would_run_it(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> None:
+        raise NoSpark("there is no Java in /usr/lib/jvm")
+
+    web.reset()
+    monkeypatch.setattr(explaining, "find_java", none)
+    with serving(web.catalog) as served:
+        async with Client(served) as client:
+            assert "engine" not in (await client.call("POST", "/v1/explain", {"sql": OFFERS})).json
+            found = await client.call("POST", "/v1/explain", {"sql": OFFERS, "engine": "spark"})
+            refused = await client.call("POST", "/v1/explain", {"sql": OFFERS, "engine": "spork"})
+    there = found.json["engine"]
+    assert (there["engine"], there["lines"][0]) == ("spark", "On Spark")
+    (block,) = there["blocks"]
+    assert [read["relation"] for read in block["reads"]] == ["books", "offers"]
+    assert block["main"]["cells"] >= 1
+    assert "/usr/lib/jvm" not in found.body.decode(), "the server's own house is not for clients"
+    assert refused.status == 422
 
 
 async def test_what_can_be_asked_is_told(client: Client) -> None:

@@ -42,7 +42,7 @@ def below(root: int) -> list[int]:
     return found[1:]
 
 
-def _read(pid: int, what: str) -> str:
+def said_by(pid: int, what: str) -> str:
     try:
         return Path(f"/proc/{pid}/{what}").read_bytes().decode(errors="replace").replace("\0", " ")
     except OSError:
@@ -53,10 +53,10 @@ def of_kind(root: int, kind: str) -> list[int]:
     """`java`, `source` (the process that is asked for offsets), or the workers in a role."""
     found = below(root)
     if kind == "java":
-        return [pid for pid in found if "org.apache.spark.deploy" in _read(pid, "cmdline")]
+        return [pid for pid in found if "org.apache.spark.deploy" in said_by(pid, "cmdline")]
     if kind == "source":
-        return [pid for pid in found if "python_streaming_source_runner" in _read(pid, "cmdline")]
-    workers = [pid for pid in found if f"MEDIATOR_ROLE={kind}" in _read(pid, "environ")]
+        return [pid for pid in found if "python_streaming_source_runner" in said_by(pid, "cmdline")]
+    workers = [pid for pid in found if f"MEDIATOR_ROLE={kind}" in said_by(pid, "environ")]
     forked = [pid for pid in workers if parents().get(pid) in workers]
     return forked or workers
 
@@ -112,7 +112,7 @@ class Killer:
         kinds = {"fetch": ("asker", "java"), "log": ("asker", "java"), "cut": ("cut", "java"),
                  "state": ("host 0", "java"), "answers": ("host 0", "java"), "given": ("java",)}  # fmt: skip
         kind = self._random.choice(kinds.get(point, ("java", "asker", "cut", "host 0", "source", "drive")))
-        drives = [pid for pid in below(os.getpid()) if str(self._folder) in _read(pid, "cmdline")]
+        drives = [pid for pid in below(os.getpid()) if str(self._folder) in said_by(pid, "cmdline")]
         victims = drives[:1] if kind == "drive" or not drives else of_kind(drives[0], kind)
         if not victims:
             return False
