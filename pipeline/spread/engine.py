@@ -140,7 +140,7 @@ def laid_out(
     )
 
 
-def askers_of(job: Job, session: SparkSession | None) -> int:
+def askers_of(job: Understood, session: SparkSession | None) -> int:
     """As many as were said, or as the cluster is large; never more than have anything to ask. Raises `SpreadError`
     where they would leave no core to the cells."""
     said = job.settings.askers
