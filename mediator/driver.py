@@ -185,6 +185,11 @@ class Answers:
         """Requests that were sent for it, and bytes that came."""
         return self._visit.spent
 
+    @property
+    def left(self) -> dict[str, Ceilings]:
+        """What it may still spend at the sources that there are ceilings for."""
+        return self._visit.left
+
     def __aiter__(self) -> Self:
         return self
 

@@ -99,6 +99,11 @@ class Visit:
         """Requests, and bytes of replies."""
         return self._purse.calls, self._purse.bytes
 
+    @property
+    def left(self) -> dict[str, Ceilings]:
+        """What may still be spent at the sources that there are ceilings for."""
+        return self._purse.left()
+
     def cancel(self, cancel: Cancel) -> None:
         """Silence for these bindings, from now on. What nobody else wants is called back at once."""
         if cancel.ask not in self._tickets:

@@ -34,8 +34,16 @@ class Ceilings:
             _lesser(self.seconds, other.seconds),
         )
 
+    def less(self, calls: int, bytes: int) -> Ceilings:
+        """What is left where so much was spent; time is not counted here."""
+        return Ceilings(_less(self.calls, calls), _less(self.bytes, bytes), self.seconds)
+
 
 NO_CEILINGS = Ceilings()
+
+
+def _less(most: int | None, spent: int) -> int | None:
+    return None if most is None else max(0, most - spent)
 
 
 def _lesser(one: Limit | None, other: Limit | None) -> Limit | None:

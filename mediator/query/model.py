@@ -9,7 +9,7 @@ the stage's name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -224,3 +224,4 @@ class Query:
     schema: pa.Schema  # of the answers, under the names that the user wrote
     functions: tuple[Function, ...] = ()  # callers' own, that it calls
     volatile: bool = False  # whether rows may differ when it is run again over the same
+    parameters: Mapping[str, object] | Sequence[object] = ()  # that the text was given

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 
 from mediator.access import Statistics
 from mediator.binding.counting import Counting
+from mediator.catalog.ceilings import Ceilings
 from mediator.driver import Answers
 from mediator.engines import AnswerStream, Explained, Job, Understood
 from mediator.live import Live
@@ -75,7 +76,8 @@ class AutoAnswers:
         self._left: deque[pa.RecordBatch] = deque()
         self._report_here = Report()
         self._moved_at = ""
-        self._stopping = False
+        self._stopping = ""  # why
+        self._since: float | None = None
         self.schema = self._here.schema
         self.warnings = self._here.warnings
 
@@ -106,6 +108,8 @@ class AutoAnswers:
         return self._here if self._there is None else self._there
 
     async def __aenter__(self) -> Self:
+        if self._since is None:
+            self._since = asyncio.get_running_loop().time()
         await self._here.__aenter__()
         return self
 
@@ -153,17 +157,18 @@ class AutoAnswers:
         return self._now.steer(prefer=prefer, pause=pause, resume=resume, boost=boost)
 
     def stop(self, why: str) -> None:
-        self._stopping = True
+        self._stopping = self._stopping or why or "stopped"
         self._now.stop(why)
 
     async def stopped(self, why: str) -> None:
-        self._stopping = True
+        self.stop(why)
         await self._now.stopped(why)
 
     async def snapshot(self) -> pa.Table | None:
         return await self._now.snapshot()
 
     def since(self, moment: float) -> None:
+        self._since = moment
         self._here.since(moment)
 
     async def _next_here(self) -> pa.RecordBatch | None:
@@ -191,19 +196,21 @@ class AutoAnswers:
                 self._before.given(batch)
         self._report_here = self._here.report
         self._moved_at = f"moved to Spark when what was found took {held / 1e6:,.1f} MB of memory"
-        calls, size = self._here.spent
+        said = self._job.settings
+        whole = Ceilings(said.max_calls, said.max_bytes).less(*self._here.spent)
         settings = replace(
-            self._job.settings,
-            max_calls=_less(self._job.settings.max_calls, calls),
-            max_bytes=_less(self._job.settings.max_bytes, size),
+            said,
+            max_calls=whole.calls,
+            max_bytes=whole.bytes,
+            per_source=self._here.left,
             memory=None,
         )
-        there = SparkEngine().answering(replace(self._job, settings=settings), self._before)
-        self._there = await there.__aenter__()
-
-
-def _less(most: int | None, spent: int) -> int | None:
-    return None if most is None else max(0, most - spent)
+        there = self._there = SparkEngine().answering(replace(self._job, settings=settings), self._before)
+        assert self._since is not None, "`async with` has begun it"
+        there.since(self._since)
+        if self._stopping:  # while it was on its way
+            there.stop(self._stopping)
+        await there.__aenter__()
 
 
 def room_of(query: Understood) -> int:
@@ -238,7 +245,8 @@ def _no_spark() -> str:
 def _together(here: Report, there: Report, remark: str) -> Report:
     """One report for what was asked here and there. What is missing there is missing."""
     first = {r.relation: r for r in here.relations}
-    relations = tuple(_sum(first.get(r.relation), r) for r in there.relations)
+    relations = tuple(_sum(first.pop(r.relation, None), r) for r in there.relations)
+    relations += tuple(first.values())  # all, where nothing is known there yet
     remarks = (*here.remarks, *there.remarks, remark)
     return replace(there, relations=relations, remarks=remarks)
 

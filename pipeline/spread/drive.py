@@ -300,11 +300,11 @@ class Drive:
         if names:
             self._giving.give(Given(None, (), ended=tuple(sorted(names))))
 
-    def _make(self, stage: SqlStage, files: Sequence[File] | None = None) -> None:
+    def _make(self, stage: SqlStage, files: Sequence[File] | None = None, *, early: bool = False) -> None:
         """Of these files, or of all that there are."""
         reads = self._giving.files(stage.reads) if files is None else files
         files = made(self._session, self._plan, self._folder, stage, reads)
-        self._giving.give(Given(None, tuple(files), ended=(stage.name,)))
+        self._giving.give(Given(None, tuple(files), ended=(stage.name,), early=early))
 
     def _serve_stages(self) -> None:
         """Blocks that join with what an earlier stage gives are told all of it when it has ended."""
@@ -331,7 +331,7 @@ class Drive:
             if why:
                 for stage in self._plan.above:
                     if stage.name not in self._giving.ended:
-                        self._make(stage, self._giving.most(stage.reads))
+                        self._make(stage, self._giving.most(stage.reads), early=True)
             self._folder.end = {"given": len(self._giving.all), "stopped": why}
 
 

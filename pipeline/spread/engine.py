@@ -27,7 +27,7 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan, planned
 from pipeline.spread.registering import wait_for_executors
 from pipeline.spread.relaying import found_again
-from pipeline.spread.running import SpreadAnswers
+from pipeline.spread.running import ENOUGH, SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
 from pipeline.spread.skew import heavy, held
 from pipeline.spread.strands import SEEDS
@@ -79,7 +79,8 @@ def laid(
     """The query that was begun in this folder, or a new one where there is none. What this process holds goes along."""
     if folder.begun:
         plan = folder.plan()
-        folder.check_same(plan, job.catalog, job.query)
+        folder.check_same(plan, job.catalog, job.query, job.settings)
+        folder.resume(ENOUGH)
         if session is not None:
             slots_in(session, plan.askers)
     else:

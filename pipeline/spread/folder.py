@@ -1,13 +1,14 @@
-"""Where everything of a spread lies. All of it is written once, appears whole, and never changes.
+"""Where everything of a spread lies. All of it is written once, appears whole, and does not change.
 
 - `spread.json`: whose it is; `plan.pickle`: what is done where; `plan-1.pickle`, ...: as it was laid out anew;
 - `log/STRAND/00000000.arrow`, ...: what the sites answered, in pieces; each writer has a strand of its own;
 - `asks/00000000.arrow`, ...: what cells ask for, after each batch that asks for anything;
 - `shares/...json`: which asker asks for which pages of a scan, and which of them has done so;
 - `answers/STAGE/...parquet`: answers, under names that no other file ever had. They count when they are named in
-- `given/00000000.json`, ...: what has been given, in its order. What comes of a batch of the stream says which;
+- `given/00000000.json`, ...: what has been given, in its order. What comes of a batch of the stream says which, and
+  what was made early, of a query that was stopped, goes where that is resumed;
 - `asking/STRAND.json`: how an asker stands, for whoever watches (the one thing that is written again and again);
-- `stop.json`: somebody wants it to end; `end.json`: it has ended, and how much was given;
+- `stop.json`: somebody wants it to end; `end.json`: it has ended, and how much was given. Both go where it is resumed;
 - `checkpoint`, `checkpoint-1`, ...: Spark's own, of each layout.
 """
 
@@ -21,15 +22,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mediator.assembly import Settings
 from mediator.catalog.model import Catalog
 from mediator.query.model import Query
 from pipeline.files import put_bytes, put_text
 from pipeline.packages import version
 from pipeline.spread.errors import SpreadError
-from pipeline.spread.pieces import count
+from pipeline.spread.pieces import count, numbered
 from pipeline.spread.plan import Plan
 from sources.modules import folders, importable
 
+# Settings on which it depends what is answered.
+_BINDING = ("max_calls", "max_bytes", "per_source", "max_age", "pause")
 FORMAT = 3
 
 
@@ -114,13 +118,27 @@ class Folder:
     def begun(self) -> bool:
         return (self.path / "spread.json").exists()
 
-    def check_same(self, plan: Plan, catalog: Catalog, query: Query) -> None:
-        """Raises `SpreadError` where what is here is not this query over these sites."""
+    def check_same(
+        self, plan: Plan, catalog: Catalog, query: Query, settings: Settings | None = None
+    ) -> None:
+        """Raises `SpreadError` where what is here is not this query over these sites, or may spend something else."""
         if plan.query.sql != query.sql:
             raise SpreadError(
                 f"{self.path}: another query was begun here: {plan.query.sql}\nAsk that one, and it goes on; or name "
                 "another folder"
             )
+        if plan.query.parameters != query.parameters:
+            raise SpreadError(
+                f"{self.path}: this query was begun with other parameters: {plan.query.parameters!r}. Ask with those, "
+                "and it goes on; or name another folder"
+            )
+        for name in _BINDING if settings is not None else ():
+            before = getattr(plan.settings, name)
+            if before != getattr(settings, name):
+                raise SpreadError(
+                    f"{self.path}: this query was begun with another {name}: {before!r}. Ask with that, and it goes "
+                    "on; or name another folder"
+                )
         if (plan.catalog.sources, plan.catalog.relations) != (catalog.sources, catalog.relations):
             raise SpreadError(
                 f"{self.path}: this query was begun with another catalog: its sites or relations were declared "
@@ -134,6 +152,20 @@ class Folder:
     @end.setter
     def end(self, said: Mapping[str, Any]) -> None:
         put_text(self.path / "end.json", json.dumps(said, default=str))
+
+    def resume(self, enough: str) -> None:
+        """Where it was stopped, it goes on: what was made of a part alone, as it ended early, counts no more. Not where
+        it has ended by itself, or because that was enough."""
+        end = self.end
+        if end is not None and end["stopped"] in ("", enough):
+            return
+        for number in reversed(range(count(self.given))):
+            path = numbered(self.given, number, "json")
+            if not read_json(path)["early"]:
+                break
+            path.unlink()
+        for name in ("stop.json", "end.json"):
+            (self.path / name).unlink(missing_ok=True)
 
     @property
     def stop(self) -> str | None:

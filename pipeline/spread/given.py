@@ -35,6 +35,7 @@ class Given:
     cells: Mapping[int, Status] = field(default_factory=dict)
     ended: tuple[str, ...] = ()  # stages of which no more rows come
     layout: int = 0
+    early: bool = False  # made of a part alone, as the query was stopped
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -43,6 +44,7 @@ class Given:
             "cells": {str(number): status for number, status in self.cells.items()},
             "ended": list(self.ended),
             "layout": self.layout,
+            "early": self.early,
         }
 
     @classmethod
@@ -53,6 +55,7 @@ class Given:
             {int(number): status for number, status in said["cells"].items()},
             tuple(said["ended"]),
             said["layout"],
+            said["early"],
         )
 
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from fixtures import Web
 from mediator.answering import verdicts_of
 from mediator.assembly import Settings
 from mediator.query.understand import understand
+from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
+from pipeline.spread.given import Given, Giving, given
 from pipeline.spread.plan import planned
 from sources.chosen import chosen_catalog
 
@@ -48,6 +51,42 @@ if sites:
     catalog = chosen_catalog(sites)
     folder.check_same(folder.plan(), catalog, understand(plan.query.sql, catalog))
 """
+
+
+def test_other_parameters_are_another_query(calm: Web, tmp_path: Path) -> None:
+    sql, folder = "SELECT isbn FROM books WHERE year > $year", Folder(tmp_path / "c")
+    query = understand(sql, calm.catalog, {"year": 2015})
+    plan = planned(
+        calm.catalog, query, verdicts_of(query, calm.catalog), Settings(), lambda *_: 1.0, slots=1, askers=1
+    )
+    folder.begin(plan)
+    folder.check_same(folder.plan(), calm.catalog, understand(sql, calm.catalog, {"year": 2015}))
+    with pytest.raises(SpreadError, match=r"begun with other parameters: \{'year': 2015\}"):
+        folder.check_same(folder.plan(), calm.catalog, understand(sql, calm.catalog, {"year": 1955}))
+
+
+@pytest.mark.parametrize(
+    ("end", "goes_on"),
+    [
+        (None, True),
+        ({"given": 3, "stopped": "interrupted"}, True),
+        ({"given": 3, "stopped": ""}, False),
+        ({"given": 3, "stopped": "enough"}, False),
+    ],
+)
+def test_what_was_stopped_goes_on(tmp_path: Path, end: dict[str, object] | None, goes_on: bool) -> None:
+    folder = Folder(tmp_path)
+    folder.given.mkdir()
+    giving = Giving(folder.given)
+    for number in range(3):  # the last two were made of what there was when it was stopped
+        giving.give(Given(None, (), ended=(f"s{number}",), early=number > 0))
+    folder.stop = "interrupted"
+    if end is not None:
+        folder.end = end
+    folder.resume("enough")
+    assert (folder.stop is None) == goes_on
+    assert (folder.end is None) == goes_on
+    assert len(list(given(folder.given))) == (1 if goes_on else 3)
 
 
 @pytest.fixture

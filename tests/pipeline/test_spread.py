@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections import Counter
@@ -188,6 +189,27 @@ async def test_the_same_query_over_its_folder_goes_on(trade: Web, tmp_path: Path
     assert trade.requests == before
 
 
+@pytest.mark.parametrize("sql", [BOOKS, "SELECT b.author_id, count(*) AS n FROM books b GROUP BY 1"])
+async def test_one_that_was_stopped_goes_on(trade: Web, tmp_path: Path, sql: str) -> None:
+    """Also where something was made of what there was when it was stopped."""
+    trade.behave("books", Behaviour(latency=Fixed(0.6)))
+    rows: list[Row] = []
+    async with (
+        Mediator(trade.catalog) as mediator,
+        mediator.answering(sql, engine="spark", checkpoint=str(tmp_path / "c")) as answers,
+    ):
+        while not trade.requests:
+            await asyncio.sleep(0.01)
+        answers.stop("interrupted")
+        await taken(answers, rows)
+    assert not answers.report.complete
+    assert answers.report.stopped == "interrupted"
+    trade.behave("books", Behaviour())
+    again, report = await asked(trade, sql, checkpoint=str(tmp_path / "c"))
+    assert report.complete
+    assert Counter(again) == Counter(truth(trade, sql))
+
+
 async def test_a_folder_of_another_query_is_refused(trade: Web, tmp_path: Path) -> None:
     folder = str(tmp_path / "c")
     await asked(trade, BOOKS, checkpoint=folder)
@@ -200,6 +222,8 @@ async def test_a_folder_of_another_query_is_refused(trade: Web, tmp_path: Path) 
         with pytest.raises(SpreadError, match="begun with another catalog"):
             async with mediator.answering(BOOKS, engine="spark", checkpoint=folder):
                 pass
+    with pytest.raises(SpreadError, match=r"begun with another max_calls: None\. Ask with that"):
+        await asked(trade, BOOKS, checkpoint=folder, max_calls=3)
     about = Path(folder) / "spread.json"
     about.write_text(json.dumps({**json.loads(about.read_text()), "version": "0.0.1"}))
     with pytest.raises(SpreadError, match=r"begun by another version \(0.0.1, this is"):

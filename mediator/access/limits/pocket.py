@@ -29,6 +29,10 @@ class Pocket:
         self._timer: asyncio.TimerHandle | None = None
 
     @property
+    def left(self) -> Ceilings:
+        return self._ceilings.less(self.calls, self.bytes)
+
+    @property
     def affords(self) -> bool:
         """Whether one more request can be paid for."""
         return self.empty is None and not self._called_enough and not self._stayed_enough

@@ -36,6 +36,10 @@ class Purse:
     def bytes(self) -> int:
         return self._whole.bytes
 
+    def left(self) -> dict[str, Ceilings]:
+        """What may still be spent at the sources that it has ceilings for."""
+        return {source: pocket.left for source, pocket in self._pockets.items()}
+
     @property
     def empty(self) -> Cause | None:
         """Why nothing more can be paid anywhere."""
