@@ -1,5 +1,5 @@
-"""Put before a program that is submitted, this kills executors once, when its query has given the first answers: the
-one in which the sites are asked, and another that has cells."""
+"""For a program that is submitted: executors are killed once, when its query has given the first answers, the one in
+which the sites are asked and those that have cells."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ def give_and_kill(self: Giving, one: Given) -> bool:
     first = _give(self, one)
     struck = Path(sys.argv[2]) / STRUCK
     if one.files and not struck.exists():
-        (asks,) = executors("asker")
-        cells = sorted(executors("host 0") - {asks})[:1]
-        struck.write_text(" ".join(map(str, [asks, *cells])))
-        for pid in (asks, *cells):
+        hit = executors("asker") | executors("host 0")
+        struck.write_text(" ".join(map(str, hit)))
+        for pid in hit:
             os.kill(pid, signal.SIGKILL)
     return first
 
@@ -40,4 +39,5 @@ def executors(role: str) -> set[int]:
     return found - {0}
 
 
-Giving.give = give_and_kill  # type: ignore[method-assign]
+def armed() -> None:
+    Giving.give = give_and_kill  # type: ignore[method-assign]

@@ -42,7 +42,9 @@ class FirstAlone:
 @pytest.mark.timeout(300)
 def test_executors_are_killed_and_nothing_is_lost_or_repeated(tmp_path: Path) -> None:
     run, answers, program = tmp_path / "run", tmp_path / "answers", tmp_path / "submitted.py"
-    program.write_text(f"import {killed_executors.__name__}\n{SUBMITTED}", encoding="utf-8")
+    program.write_text(
+        f"from {killed_executors.__name__} import armed\narmed()\n{SUBMITTED}", encoding="utf-8"
+    )
     pages = Behaviour(latency=FirstAlone(run / killed_executors.STRUCK))
     with book_trade(60, book_page=20, behaviours={"books": pages}) as web:
         sites = tmp_path / "my-sites"
@@ -60,9 +62,7 @@ def test_executors_are_killed_and_nothing_is_lost_or_repeated(tmp_path: Path) ->
     assert done.stdout.splitlines() == [f"{table.num_rows} rows", *report.lines()]
     found = pq.read_table(answers)
     assert Counter(map(str, found.to_pylist())) == Counter(map(str, table.to_pylist()))
-    assert len((run / killed_executors.STRUCK).read_text().split()) == 2, (
-        "one that asks, and one that has cells"
-    )
+    assert len((run / killed_executors.STRUCK).read_text().split()) > 1, "one asks, others have cells"
     plan, there = Folder(run).plan(), list(given(Folder(run).given))
     assert (plan.slots, len(plan.cells)) == (2, 2)
     assert "anew" in {status["how"] for one in there for status in one.cells.values()}
