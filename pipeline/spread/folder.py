@@ -1,7 +1,8 @@
 """Where everything of a spread lies. All of it is written once, appears whole, and does not change.
 
 - `spread.json`: whose it is; `plan.pickle`: what is done where; `plan-1.pickle`, ...: as it was laid out anew;
-- `log/STRAND/00000000.arrow`, ...: what the sites answered, in pieces; each writer has a strand of its own;
+- `log/STRAND/00000000.arrow`, ...: what the sites answered, in pieces; each writer has a strand of its own. A piece
+  says how many pieces of others go before it;
 - `asks/00000000.arrow`, ...: what cells ask for, after each batch that asks for anything;
 - `shares/...json`: which asker asks for which pages of a scan, and which of them has done so;
 - `answers/STAGE/...parquet`: answers, under names that no other file ever had. They count when they are named in
