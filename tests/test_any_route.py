@@ -45,7 +45,7 @@ def test_every_kind_of_case_is_among_them() -> None:
     effort = Effort()
     for seed in range(60):
         search(seed, effort)
-    for kind in ("unanswerable", "partial", "lookups", "parked", "owed", "unbuilt", "put_off"):
+    for kind in ("unanswerable", "partial", "lookups", "parked", "owed", "unbuilt", "put_off", "divided"):
         assert getattr(effort, kind) > 0, f"nothing was {kind}"
 
 

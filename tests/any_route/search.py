@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,13 +18,18 @@ from mediator.binding.choice import choose
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
 from mediator.eddy import contents, dividing, probing
+from mediator.eddy.destinations import Destination, Probe, Select
+from mediator.eddy.dividing import Division, Figures
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.floating import AnyOrder
 from mediator.eddy.goals.goal import GOALS
+from mediator.eddy.policies.random import AtRandom
+from mediator.eddy.policies.usual import Usual
 from mediator.errors import Unanswerable
+from mediator.flow.batch import Signature
 from mediator.flow.events import Ask, Cancel, Command, Emit
 from mediator.query import predicates
-from mediator.query.model import Block, BlockStage, Preference, Query
+from mediator.query.model import Block, BlockStage, Column, Preference, Query
 from mediator.query.preferences import preferred
 from mediator.query.understand import understand
 from mediator.state.hands import Hands
@@ -132,10 +137,38 @@ def _eager(random: Random) -> Iterator[None]:
         return
     with (
         patch.object(probing, "_BEHIND", 0),
+        patch.object(contents, "_FIRST", 2),
         patch.object(contents, "_HOP", -1.0),
-        patch.object(dividing, "_GAIN", -1.0),
+        patch.object(contents, "best_division", _any_division),
+        patch.object(Usual, "survey", _survey),
+        patch.object(AtRandom, "survey", _survey),
     ):
         yield
+
+
+def _survey(
+    _: object, signature: Signature, legal: Sequence[Destination], rows: int
+) -> tuple[int, dict[Destination, float]] | None:
+    """Now and then, whatever the policy: the same for the same, so that it can be replayed."""
+    dice = Random(f"{signature} {rows}")
+    where = [d for d in legal if isinstance(d, Probe | Select)]
+    if len(where) < 2 or dice.random() < 0.5:
+        return None
+    return rows, {d: dice.random() for d in where}
+
+
+def _any_division(
+    columns: Mapping[Column, pa.Array], counts: Figures, price: Figures
+) -> tuple[Division, float] | None:
+    """The best one, or any other: what goes apart is a matter of taste."""
+    dice = Random(counts.tobytes())
+    column = dice.choice(list(columns))
+    values = [v for v in columns[column].unique().to_pylist() if v is not None]
+    if not values or dice.random() < 0.3:
+        return dividing.best_division(columns, counts, price)
+    ordered = not isinstance(values[0], str)
+    value = dice.choice(values)
+    return Division(column, 2, below=value) if ordered else Division(column, 2, groups=((value,),)), 1.0
 
 
 def _run(case: Case, prepared: list[Prepared], random: Random, effort: Effort) -> None:
