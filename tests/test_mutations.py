@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import mediator.binding.choice as choice
@@ -30,6 +31,7 @@ import mediator.tracing.replaying as replaying
 from mediator.eddy.asking import Asking
 from mediator.eddy.constraints import Graph
 from mediator.eddy.destinations import LookUp, Probe
+from mediator.eddy.dividing import Division
 from mediator.eddy.eddy import Eddy
 from mediator.eddy.intake import Intake
 from mediator.eddy.preferring import Preferring
@@ -434,6 +436,18 @@ def _rest_of_a_slice(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Selecting, "cut", lambda self, batch, number: (cut(self, batch, number)[0], None))
 
 
+def _nothing_said(patch: pytest.MonkeyPatch) -> None:
+    """A row of which a division says nothing belongs to no part."""
+    label = Division.label
+
+    def labelled(self: Division, values: pa.Array) -> Any:
+        labels = label(self, values)
+        labels[labels == 1] = 0
+        return labels
+
+    patch.setattr(Division, "label", labelled)
+
+
 def _others_are_lost(patch: pytest.MonkeyPatch) -> None:
     """All parts float on of a batch that the user cares for in part."""
     parted = Preferring.parted
@@ -498,6 +512,7 @@ RULES: list[Patch] = [
     _costly_conditions,
     _rest_of_a_slice,
     _others_are_lost,
+    _nothing_said,
     _parted_in_the_midst,
 ]
 
