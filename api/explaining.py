@@ -14,8 +14,8 @@ from mediator.assembly import Settings
 from mediator.binding.counting import Known
 from mediator.binding.estimate import estimate
 from mediator.binding.explain import explain
-from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
+from mediator.binding.warned import warned
 from mediator.catalog.model import Catalog
 from mediator.clock import wall
 from mediator.eddy.goals.goal import Goal
@@ -54,7 +54,7 @@ def explained(
     asked = Understood(catalog, query, verdicts, settings, known)
     yield from _estimate(asked, left_today(catalog, store, now))
     yield from _elsewhere(asked)
-    for line in lacking(query, verdicts, catalog):
+    for line in warned(query, verdicts, catalog):
         yield Text(harmless(f"warning: {line}"), "yellow")
 
 

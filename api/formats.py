@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from api.cells import json_of, json_values, texts
+from api.cells import harmless, json_of, json_values, texts
 from api.exits import Mistake
 from api.options import Format
 from api.table import Table
@@ -33,7 +33,12 @@ class Encoder(Protocol):
 
 
 def encoder(format_: Format, schema: pa.Schema, *, width: int | None = None, colour: bool = False) -> Encoder:
-    """An encoder for answers of this schema. `width` and `colour` are the terminal's, for a table in one."""
+    """An encoder for answers of this schema. `width` and `colour` are the terminal's, where it is for one."""
+    plain = _encoder(format_, schema, width, colour)
+    return plain if width is None or format_ is Format.table else Harmless(plain)
+
+
+def _encoder(format_: Format, schema: pa.Schema, width: int | None, colour: bool) -> Encoder:
     match format_:
         case Format.table:
             return Table(schema, width, colour)
@@ -47,6 +52,25 @@ def encoder(format_: Format, schema: pa.Schema, *, width: int | None = None, col
             return Arrow(schema)
         case Format.parquet:
             return Parquet(schema)
+
+
+class Harmless:
+    """Text in another format, for a terminal: a line is a line, and nothing in it steers."""
+
+    def __init__(self, inner: Encoder) -> None:
+        self._inner = inner
+
+    def start(self) -> bytes:
+        return self._tamed(self._inner.start())
+
+    def rows(self, batch: pa.RecordBatch) -> bytes:
+        return self._tamed(self._inner.rows(batch))
+
+    def end(self) -> bytes:
+        return self._tamed(self._inner.end())
+
+    def _tamed(self, text: bytes) -> bytes:
+        return "\n".join(map(harmless, text.decode().split("\n"))).encode()
 
 
 class Csv:

@@ -26,9 +26,9 @@ from mediator.assembly import House, Settings, Stems
 from mediator.binding.counting import Known
 from mediator.binding.estimate import Estimate, estimate
 from mediator.binding.explain import explain as explained
-from mediator.binding.lacking import lacking
 from mediator.binding.model import Verdict
 from mediator.binding.verdict import verdict
+from mediator.binding.warned import warned
 from mediator.cached import Cached, cached
 from mediator.catalog.ceilings import NO_CEILINGS
 from mediator.catalog.functions import Function
@@ -187,7 +187,7 @@ class Mediator:
         stages = partial(self._stages, query, verdicts, settings, looking_on)
         ceilings = Ceilings(settings.max_calls, settings.max_bytes, settings.max_seconds)
         at = self.catalog.ceilings(settings.per_source)
-        warnings = lacking(query, verdicts, self.catalog)
+        warnings = warned(query, verdicts, self.catalog)
         judge = partial(preferred, query)
         wheel = Wheel(judge, self.catalog.sources, settings.prefer, settings.pause, settings.boost)
         hedging = HEDGED[settings.goal]
@@ -208,7 +208,7 @@ class Mediator:
     def _elsewhere(self, query: Query, verdicts: Mapping[str, Verdict], settings: Settings) -> AnswerStream:
         profile = self._house.profile if self._house is not None else NO_PROFILE
         known = Known(self._access.measurements.of, profile=profile)
-        warnings = tuple(lacking(query, verdicts, self.catalog))
+        warnings = tuple(warned(query, verdicts, self.catalog))
         here = partial(self._here, query, verdicts, settings)
         job = Job(self.catalog, query, verdicts, settings, known, self._stock, here, warnings)
         return engine_called(settings.engine).answering(job)
@@ -373,7 +373,7 @@ def explain(
             lines += [f"  {line}" for line in explained(stage.block, verdicts[stage.name])]
         else:
             lines.append(f"  {shown(stage.sql) or 'as they come'}")
-    return [*lines, *(f"warning: {line}" for line in lacking(query, verdicts, catalog))]
+    return [*lines, *(f"warning: {line}" for line in warned(query, verdicts, catalog))]
 
 
 def verdicts_of(query: Query, catalog: Catalog) -> dict[str, Verdict]:

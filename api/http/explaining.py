@@ -11,8 +11,8 @@ from api.http.requests import Asked
 from api.http.run import Run
 from mediator.answering import Planned
 from mediator.binding.explain import described, explain
-from mediator.binding.lacking import lacking
 from mediator.binding.model import Input, Provider, Verdict
+from mediator.binding.warned import warned
 from mediator.catalog.model import Catalog
 from mediator.errors import MediatorError
 from mediator.query.functions import shown
@@ -56,7 +56,7 @@ def _stages(planned: Planned, catalog: Catalog) -> dict[str, Any]:
     return {
         "stages": stages,
         "lines": list(_lines(query, verdicts)),
-        "warnings": lacking(query, verdicts, catalog),
+        "warnings": warned(query, verdicts, catalog),
     }
 
 

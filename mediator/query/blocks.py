@@ -43,7 +43,8 @@ def write_block(
         outputs = [Output(Column(0, ROW_ID), row_name(units[0]))]
     predicates = _predicates(draft)  # may find that nothing can match
     bounds = tuple(draft.bounds)
-    return Block(_aliases(draft), _classes(draft), predicates, tuple(outputs), draft.never, bounds)
+    mixed = tuple(draft.mixed)
+    return Block(_aliases(draft), _classes(draft), predicates, tuple(outputs), draft.never, bounds, mixed)
 
 
 @contextmanager

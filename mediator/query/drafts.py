@@ -39,6 +39,7 @@ class Draft:
     conditions: list[exp.Expr] = field(default_factory=list)
     bounds: list[Bound] = field(default_factory=list)
     never: bool = False
+    mixed: list[str] = field(default_factory=list)
     made_from: dict[Column, exp.Expr] = field(default_factory=dict)  # computed columns, in resolved names
     _equal: dict[Column, Column] = field(default_factory=dict)
 

@@ -17,7 +17,16 @@ from mediator.query.bounds import note_bounds, note_choices
 from mediator.query.constants import constant, truth
 from mediator.query.drafts import Draft
 from mediator.query.model import Column
-from mediator.query.trees import is_aggregate, is_constant, is_volatile, name_of, names_in, plain, position_of
+from mediator.query.trees import (
+    is_aggregate,
+    is_constant,
+    is_volatile,
+    name_of,
+    names_in,
+    plain,
+    position_of,
+    text_of,
+)
 
 Rule = Callable[[Draft, exp.Expr], bool]
 
@@ -127,9 +136,21 @@ def _equate(draft: Draft, left: Side, right: Side) -> None:
         draft.equate(_key(draft, left), _key(draft, right))
         return
     target = types.common(left.type, right.type)
+    _note_mixed(draft, left, right)
     narrowed = [_narrowed(draft, a, b, target) for a, b in ((left, right), (right, left))]
     if not any(narrowed) or any(_fed_as(draft, side, target) for side in (left, right)):
         draft.equate(_cast(draft, left, target), _cast(draft, right, target))
+
+
+def _note_mixed(draft: Draft, left: Side, right: Side) -> None:
+    """Text that spells no value of the other's type equals nothing, where DuckDB would give up."""
+    for text, other in ((left, right), (right, left)):
+        if types.family(text.type) == pa.string():
+            pair = exp.EQ(this=left.node.copy(), expression=right.node.copy())
+            draft.mixed.append(
+                f"{text_of(pair)} compares text with {duck.type_name(other.type)}: text that spells no such value "
+                "equals nothing"
+            )
 
 
 def _fed_as(draft: Draft, side: Side, target: str) -> bool:

@@ -134,6 +134,7 @@ class Block:
     outputs: tuple[Output, ...]
     never: bool = False  # a predicate without columns is not TRUE: no answers, and nothing is asked
     bounds: tuple[Bound, ...] = ()  # of those conditions that a source may be asked by
+    mixed: tuple[str, ...] = ()  # joins of text with what is no text, in words
 
     @property
     def computes(self) -> bool:

@@ -181,3 +181,19 @@ def _json(value: object) -> object:
             return float(value)
         case _:
             return value
+
+
+@pytest.mark.parametrize("format_", [Format.csv, Format.ndjson, Format.json, Format.table])
+def test_nothing_steers_a_terminal(format_: Format) -> None:
+    """What a site sends is shown, not obeyed; elsewhere text stays what it is."""
+    batch = pa.record_batch({"v": ["\x1b[2J\x07 a\u202eb", "two\nlines", "日本"]})
+
+    def written(width: int | None) -> str:
+        made = encoder(format_, batch.schema, width=width)
+        return (made.start() + made.rows(batch) + made.end()).decode()
+
+    for sign in "\x1b\x07\u202e":
+        assert sign not in written(80)
+    assert "日本" in written(80)
+    if format_ is Format.csv:
+        assert "\x1b[2J" in written(None)
