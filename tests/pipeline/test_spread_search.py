@@ -1,7 +1,11 @@
-"""Queries on Spark give what one eddy gives, and DuckDB, whatever comes when and in whatever micro-batches."""
+"""Queries on Spark give what one eddy gives, and DuckDB, whatever comes when and in whatever micro-batches.
+
+`MEDIATOR_SPARK_SEEDS=100` searches further; `MEDIATOR_KILLS=30` (`test_spread_kills.py`) kills more often.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 
@@ -14,7 +18,7 @@ from tests.any_route.search import answers
 from tests.pipeline.kit import SHARED
 from tests.pipeline.spreading import Spread, spread, staged
 
-SEEDS = 2
+SEEDS = int(os.environ.get("MEDIATOR_SPARK_SEEDS", "2"))
 
 
 def searched(session: SparkSession, seed: int, folder: Path) -> list[Spread]:
@@ -40,7 +44,7 @@ def searched(session: SparkSession, seed: int, folder: Path) -> list[Spread]:
 
 
 @SHARED
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(600 + 30 * SEEDS)
 def test_spark_gives_what_one_eddy_gives(spark: SparkSession, tmp_path: Path) -> None:
     found = [one for seed in range(SEEDS) for one in searched(spark, seed, tmp_path / str(seed))]
     assert sum(one.cells > 1 and one.epochs > 1 for one in found) > 0
