@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
 from bench.contestants import Contest, Entry, contest
+from bench.kept import Kept
 from bench.shapes import shape
 from mediator.state.warming import devote
 
@@ -73,53 +71,33 @@ def run(cell: Cell) -> Outcome:
         }
         if cell.memory:
             (entry,) = cell.entries
-            return Outcome({}, peak=theirs[entry.engine].ask("peak", entry))
+            return Outcome({}, peak=theirs[entry.engine].told("peak", entry))
         answers = _agreed(cell, theirs) if cell.check else 0
         seconds: dict[str, list[float]] = {e.name: [] for e in cell.entries}
         for _ in range(cell.rounds):
             for entry in cell.entries:
-                seconds[entry.name].append(theirs[entry.engine].ask("seconds", entry))
+                seconds[entry.name].append(theirs[entry.engine].told("seconds", entry))
         return Outcome(seconds, answers)
 
 
-class _Process:
-    """One that has all that it needs ready, and runs when it is asked to."""
+class _Process(Kept):
+    """Some contestants, ready to run."""
 
     def __init__(self, cell: Cell) -> None:
         self._name = f"{cell.shape} on {cell.threads} threads"
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.cell", json.dumps(asdict(cell))],
-            cwd=Path(__file__).parents[1],
-            env={**os.environ, "POLARS_MAX_THREADS": str(cell.threads)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        super().__init__("bench.cell", json.dumps(asdict(cell)), {"POLARS_MAX_THREADS": str(cell.threads)})
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._process as process:
-            assert process.stdin is not None
-            process.stdin.close()
-
-    def ask(self, what: str, entry: Entry) -> Any:
-        """What it finds out about one of its entries."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            print(json.dumps([what, entry.name]), file=self._process.stdin, flush=True)
-            return json.loads(self._process.stdout.readline())
-        except (OSError, ValueError):
-            raise RuntimeError(f"{self._name} failed: {entry.name}") from None
+    def told(self, what: str, entry: Entry) -> Any:
+        """What it finds out about one of them."""
+        answer = self.ask(json.dumps([what, entry.name]))
+        if not answer:
+            raise RuntimeError(f"{self._name} failed: {entry.name}")
+        return json.loads(answer)
 
 
 def _agreed(cell: Cell, theirs: dict[str, _Process]) -> int:
     """How many answers there are. Raises `RuntimeError` unless all found the same ones."""
-    found = {e.name: tuple(theirs[e.engine].ask("answers", e)) for e in cell.entries}
+    found = {e.name: tuple(theirs[e.engine].told("answers", e)) for e in cell.entries}
     if len(set(found.values())) != 1:
         raise RuntimeError(f"the answers differ: {found}")
     return int(next(iter(found.values()))[0])

@@ -8,14 +8,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from bench.kept import Kept
 from bench.result import Result
 from bench.spark import checking
 from bench.spark.ours import spread
@@ -23,7 +21,6 @@ from bench.spark.stage import Stage
 from bench.spark.trade import Laid
 from pipeline.session import local_session
 
-_ROOT = Path(__file__).parents[2]
 _MORE = 3  # times as many rows
 
 
@@ -35,7 +32,7 @@ def cores(stage: Stage, result: Result) -> None:
         raise RuntimeError(f"this process may use {have} of the {most} cores that are to be compared")
     for name, rows in ("", _MORE * stage.scale.rows), ("_small", stage.scale.rows):
         there = stage.lay("uniform", rows)
-        with Kept(there, 1, stage.scale.memory) as one, Kept(there, most, stage.scale.memory) as all_:
+        with _Process(there, 1, stage.scale.memory) as one, _Process(there, most, stage.scale.memory) as all_:
             seconds = stage.turns({"1": one.run, str(most): all_.run})
         best = {count: min(rounds) for count, rounds in seconds.items()}
         result.figures[f"cores_1_to_{most}{name}"] = best["1"] / best[str(most)]
@@ -43,35 +40,18 @@ def cores(stage: Stage, result: Result) -> None:
         result.curves[f"cores{name}"] = best
 
 
-class Kept:
-    """A process that keeps to so many cores."""
+class _Process(Kept):
+    """One that keeps to so many cores."""
 
     def __init__(self, laid: Laid, cores: int, memory: str) -> None:
         said = json.dumps({"laid": laid.as_dict(), "cores": cores, "memory": memory})
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.spark.cores", said],
-            cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def __enter__(self) -> Self:
-        return self
+        super().__init__("bench.spark.cores", said)
 
     def run(self) -> float:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
+        line = self.ask()
         if not line:
             raise RuntimeError("the process that keeps to some cores has ended")
         return float(line)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._process as process:
-            assert process.stdin is not None
-            process.stdin.close()
 
 
 def main(arguments: Sequence[str]) -> None:

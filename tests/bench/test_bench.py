@@ -67,7 +67,7 @@ def test_a_contestant_that_fails_is_named() -> None:
 
 def test_answers_that_differ_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = iter(([3, "7"], [3, "8"]))
-    monkeypatch.setattr(_Process, "ask", lambda self, what, entry: next(found))
+    monkeypatch.setattr(_Process, "told", lambda self, what, entry: next(found))
     with pytest.raises(RuntimeError, match="the answers differ"):
         run(Cell("int", ROWS, 1, (ours(256), DUCKDB), rounds=0, check=True))
 

@@ -9,7 +9,7 @@ import mediator.state.kernels as kernels
 from mediator.state.warming import warm
 from tests.any_route.search import Effort, search
 
-_CALLED_BY_KERNELS_ONLY = {"_low_bytes", "_packed", "long_code", "same_bytes"}
+_CALLED_BY_KERNELS_ONLY = {"_looked_up", "_low_bytes", "_packed", "long_code", "same_bytes"}
 
 
 def _compiled() -> dict[str, int]:

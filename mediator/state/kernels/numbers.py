@@ -56,23 +56,9 @@ def number_texts(
     first = start
     while first < stop:
         size = min(np.uint64(BLOCK), stop - first)
-        for k in range(size):
-            at = _TWO * (first + k)
-            word, rest = given[at], given[at + _ONE]
-            if word & SIZE > SHORT:
-                rest = long_code(given_heap, rest, word & SIZE)
-            homes[k] = word_code(word, rest) >> _HALF
-            prefetch(slots, np.int64(homes[k] >> shift))
-        # Which of them seem to have a number is left to chance, and a branch would be guessed wrong as often.
-        seem, fresh = _NONE, _NONE
-        for k in range(size):
-            slot = _walked(slots, last, homes[k], shift)
-            places[k] = slot
-            prefetch(words, 2 * np.int64(slots[slot] & _NUMBER) - 2)
-            seeming[seem], new[fresh] = k, k
-            empty = slots[slot] == 0
-            seem += np.uint64(not empty)
-            fresh += np.uint64(empty)
+        seem, fresh = _looked_up(
+            slots, shift, words, given, given_heap, first, size, homes, places, seeming, new
+        )
         for j in range(seem):
             k = seeming[j]
             row = first + k
@@ -109,6 +95,42 @@ def number_texts(
             numbers[row] = (slots[slot] & _NUMBER) - _ONE
         first += size
     return np.int64(count), kept
+
+
+@njit(nogil=True, cache=True)
+def _looked_up(
+    slots: Slots,
+    shift: np.uint64,
+    words: Words,
+    given: Words,
+    given_heap: Heap,
+    first: np.uint64,
+    size: np.uint64,
+    homes: Slots,
+    places: Slots,
+    seeming: Slots,
+    new: Slots,
+) -> tuple[np.uint64, np.uint64]:
+    """Where the strings of a block have their slots; which of them seem to have a number, and which have none."""
+    last = np.uint64(len(slots) - 1)
+    for k in range(size):
+        at = _TWO * (first + k)
+        word, rest = given[at], given[at + _ONE]
+        if word & SIZE > SHORT:
+            rest = long_code(given_heap, rest, word & SIZE)
+        homes[k] = word_code(word, rest) >> _HALF
+        prefetch(slots, np.int64(homes[k] >> shift))
+    # Which is which is left to chance, and a branch would be guessed wrong as often as not.
+    seem, fresh = _NONE, _NONE
+    for k in range(size):
+        slot = _walked(slots, last, homes[k], shift)
+        places[k] = slot
+        prefetch(words, 2 * np.int64(slots[slot] & _NUMBER) - 2)
+        seeming[seem], new[fresh] = k, k
+        empty = slots[slot] == 0
+        seem += np.uint64(not empty)
+        fresh += np.uint64(empty)
+    return seem, fresh
 
 
 @njit(nogil=True, cache=True, inline="always")
