@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SLOTS = 8  # at most, where nobody says
+_PROBE = 1 << 16  # bytes that there must be room for, at least
 _CORES = 8  # of a cluster for which there is one asker, where nobody says
 
 
@@ -106,7 +107,7 @@ def check_writable(folder: Folder) -> None:
     """Raises `SpreadError` where a query that was begun cannot go on, before anything is started for it."""
     probe = folder.path / ".probe"
     try:
-        put_text(probe, "")
+        put_text(probe, " " * _PROBE)
         probe.unlink()
     except OSError as error:
         raise SpreadError(

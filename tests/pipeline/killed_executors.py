@@ -40,4 +40,5 @@ def executors(role: str) -> set[int]:
     return found - {0}
 
 
-Giving.give = give_and_kill  # type: ignore[method-assign]
+if MARK in os.environ:  # in the program, and not where it is only named
+    Giving.give = give_and_kill  # type: ignore[method-assign]
