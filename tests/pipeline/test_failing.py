@@ -274,6 +274,16 @@ async def test_what_has_ended_is_answered_without_spark(
     assert said == report
 
 
+@pytest.mark.usefixtures("scripted")
+def test_nobody_is_told_to_wait_for_a_spark_that_is_not_started(calm: Web, tmp_path: Path) -> None:
+    begun(tmp_path, calm, answers=3)
+    asking = ("query", SQL, "--engine", "spark", "--checkpoint", str(tmp_path), *at(calm))
+    first, again = called(*asking), called(*asking)
+    assert (first.exit_code, again.exit_code) == (0, 0), first.stderr
+    assert "Spark is being started" in first.stderr
+    assert "Spark is being started" not in again.stderr
+
+
 # What is left behind.
 
 OWNS = """\
