@@ -18,7 +18,7 @@ from mediator.errors import MediatorError
 from pipeline.errors import NotStarted
 from pipeline.session import BRIEF, local_session
 from pipeline.spread.drive import Drive
-from pipeline.spread.errors import BROKEN, FULL, MISTAKEN, NoRoom, in_short, told
+from pipeline.spread.errors import BROKEN, FULL, MISTAKEN, STUCK, NoRoom, in_short, told
 from pipeline.spread.folder import Folder
 
 
@@ -39,11 +39,13 @@ def main() -> int:
 
 
 def _leave(error: Exception) -> int:
-    mistaken = isinstance(error, MediatorError) and not isinstance(error, NotStarted)
     words = str(error) if isinstance(error, MediatorError | NoRoom) else in_short(error)
     with suppress(OSError):  # there is no room for it
         print(words, flush=True)  # noqa: T201 - read by whoever started it
-    return FULL if isinstance(error, NoRoom) else MISTAKEN if mistaken else BROKEN
+    for kind, code in ((NoRoom, FULL), (NotStarted, STUCK), (MediatorError, MISTAKEN)):
+        if isinstance(error, kind):
+            return code
+    return BROKEN
 
 
 def _leave_with_parent() -> None:

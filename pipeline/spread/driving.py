@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from mediator.errors import MediatorError
 from pipeline.leftovers import own
-from pipeline.spread.errors import FULL, MISTAKEN, NoRoom, SpreadError, in_short, no_room, told
+from pipeline.spread.errors import FULL, MISTAKEN, STUCK, NoRoom, SpreadError, in_short, no_room, told
 from pipeline.spread.folder import Folder
 from pipeline.spread.plan import Plan
 
@@ -95,7 +95,10 @@ class Process:
         words = _read(self._words)
         if code == MISTAKEN:
             raise SpreadError(words)
-        raise Gone("\n".join(filter(None, (words, told_of(_read(self._said))))) or f"it ended with {code}")
+        said = (
+            told_of(_read(self._said)) if code == STUCK or not words else ""
+        )  # Java knows why it did not start
+        raise Gone("\n".join(filter(None, (words, said))) or f"it ended with {code}")
 
     async def close(self) -> None:
         try:

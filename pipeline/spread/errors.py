@@ -9,8 +9,9 @@ from pathlib import Path
 
 from pipeline.errors import PipelineError
 
-# Exit codes of the process that drives: it cannot be done; it may go better another time; a disk is full.
-MISTAKEN, BROKEN, FULL = 3, 4, 5
+# Exit codes of the process that drives: it cannot be done; it may go better another time; a disk is full; Spark did not
+# start, which may go better, too.
+MISTAKEN, BROKEN, FULL, STUCK = 3, 4, 5, 6
 
 # How Python names one in what Spark tells of a task; and what it says of a machine that is not as it should be.
 _NAMED = re.compile(r"^(?:pipeline|mediator|sources|wrappers)\.[\w.]+: (.+)$", re.MULTILINE)
@@ -73,11 +74,13 @@ def told(error: Exception, folder: Path) -> Exception:
 def in_short(error: Exception) -> str:
     """What went wrong in one line, without the way it took through Python and Java."""
     said = text_of(error).partition("JVM stacktrace:")[0]
+    if not said or isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return f"Spark's Java is gone ({type(error).__name__})"
     _, _, python = said.rpartition(_WAY)
     if _WAY in said and (raised := _RAISED.search(python)):
         return raised[1][:_SHORT]
     first = next((line.strip() for line in _AROUND.sub("", said).splitlines() if line.strip()), "")
-    return f"{type(error).__name__}: {first}"[:_SHORT].removesuffix(": ")
+    return f"{type(error).__name__}: {first}"[:_SHORT]
 
 
 def text_of(error: Exception) -> str:

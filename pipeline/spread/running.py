@@ -245,9 +245,9 @@ class SpreadAnswers:
         self._tries = 1 if far != self._far else self._tries + 1
         self._far = far
         if self._tries > _TRIES:
-            where = f"What was found so far is in {self._folder.path}" if self._kept else ""
+            where = f" What was found so far is in {self._folder.path}" if self._kept else ""
             raise SpreadError(
-                f"Spark was lost {self._tries} times without getting any further. {str(error).rstrip('.')}. {where}"
+                f"Spark was lost {self._tries} times without getting any further. {str(error).rstrip('.')}.{where}"
             )
         assert self._driving is not None
         await self._driving.close()

@@ -19,11 +19,12 @@ import pytest
 from fixtures import Web
 from mediator.answering import Mediator
 from mediator.output.report import Report
+from pipeline.errors import NotStarted
 from pipeline.leftovers import own, sweep
 from pipeline.session import python_in
 from pipeline.spread import child, driving, engine
 from pipeline.spread.driving import told_of
-from pipeline.spread.errors import BROKEN, FULL, MISTAKEN, NoRoom, SpreadError, in_short, told
+from pipeline.spread.errors import BROKEN, FULL, MISTAKEN, STUCK, NoRoom, SpreadError, in_short, told
 from pipeline.spread.folder import Folder
 from tests.cli.kit import at, called
 
@@ -63,7 +64,8 @@ def test_spark_s_own_error_in_one_line() -> None:
     error = Unspeakable()
     assert in_short(error) == "Unspeakable: Job aborted: the worker crashed"
     error.there = False
-    assert in_short(error) == "Unspeakable"
+    assert in_short(error) == "Spark's Java is gone (Unspeakable)"
+    assert in_short(ConnectionRefusedError(111, "x")) == "Spark's Java is gone (ConnectionRefusedError)"
     assert told(error, Path("/c")) is error
 
 
@@ -121,6 +123,7 @@ def test_what_java_and_spark_say_of_themselves_is_left_out() -> None:
             "on purpose",
         ),
         (FULL_DISK, FULL, "No space left on device"),
+        (NotStarted("Spark did not start"), STUCK, "Spark did not start"),
     ],
 )
 async def test_it_says_why_while_the_session_is_there(
@@ -209,6 +212,33 @@ def starts(folder: Path) -> int:
             r"^Spark was lost 4 times without getting any further\. Lost: it crashed\. What was found so far is in",
             4,
         ),
+        (
+            {
+                "code": BROKEN,
+                "words": "it crashed",
+                "noise": "Exception occurred during processing of request",
+            },
+            SpreadError,
+            r"any further\. it crashed\. What",
+            4,
+        ),
+        (
+            {
+                "code": STUCK,
+                "words": "Spark did not start",
+                "noise": f"{NOISE}Could not reserve enough space",
+            },
+            SpreadError,
+            r"any further\. Spark did not start\nCould not reserve enough space\. What",
+            4,
+        ),
+        (
+            {"code": 139, "noise": f"{NOISE}Segmentation fault"},
+            SpreadError,
+            r"further\. Segmentation fault\. What",
+            4,
+        ),
+        ({"code": 139, "noise": NOISE}, SpreadError, r"further\. it ended with 139\. What", 4),
     ],
 )
 async def test_it_is_started_again_only_where_that_may_help(
@@ -218,7 +248,7 @@ async def test_it_is_started_again_only_where_that_may_help(
     with pytest.raises(kind, match=said) as caught:
         await answered(calm, tmp_path)
     assert starts(tmp_path) == times
-    assert "\n" not in str(caught.value)
+    assert str(caught.value).count("\n") == (how["code"] == STUCK)
 
 
 @pytest.mark.usefixtures("scripted")
