@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from api import caching, doctoring, harvesting, keyring, profiling, serving, tracing, wrapping
-from api.engines import Checkpoint, EngineName, Into, WithEngine, check_engine, check_into
+from api.engines import Checkpoint, EngineName, Into, WithEngine, check_engine, check_into, starts_spark
 from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
@@ -180,7 +180,7 @@ def query(
             receiver = records_for(chosen, output) if partials else receiver_for(chosen, output)
         with to_ask(catalog or [], pairs("--set", variable), demo) as asked, weighed(prefer):
             showing = _progress(wanted=progress and not quiet)
-            if engine is EngineName.spark and progress and not quiet:
+            if progress and not quiet and starts_spark(engine, checkpoint):
                 showing.note("Spark is being started, which takes some seconds")
             outcome = _run(asked, question, receiver, showing, store)
         _report(outcome, quiet)

@@ -71,3 +71,13 @@ def check_engine(engine: EngineName, checkpoint: Path | None, **only_local: obje
         from pipeline.packages import check_spark
 
         check_spark()
+
+
+def starts_spark(engine: EngineName, checkpoint: Path | None) -> bool:
+    """Whether that is to be waited for: a query that has ended is answered from its folder."""
+    if engine is not EngineName.spark or checkpoint is None:
+        return engine is EngineName.spark
+    from pipeline.spread.engine import has_ended
+    from pipeline.spread.folder import Folder
+
+    return not has_ended(Folder(checkpoint))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import NoSpark, NotStarted
 from pipeline.java import find_java
+from pipeline.leftovers import own, sweep
 from pipeline.packages import check_spark
 
 if TYPE_CHECKING:
@@ -38,10 +39,12 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
 """
 
 
+# Spark's Python tells each start of a stateful operator at length on stdout, which Java passes on to stderr.
 _SCRIPT = """\
 #!/bin/sh
 PYTHONPATH="${{PYTHONPATH#*/pyspark.zip:}}"
 export PYTHONPATH
+case "$*" in *transform_with_state_driver_worker*) exec >/dev/null;; esac
 exec {python} "$@"
 """
 
@@ -103,7 +106,9 @@ def local_session(
 
     if SparkSession.getActiveSession() is not None:
         raise NoSpark("there is a Spark session in this process already: use that one, or stop it first")
+    sweep()
     folder = Path(tempfile.mkdtemp(prefix="mediator-spark-"))
+    owned = own(folder)
     try:
         (folder / "log4j2.properties").write_text(QUIET, encoding="utf-8")
         said = {**settings(cores or min(4, os.cpu_count() or 1), folder, flags), **(more or {})}
@@ -124,6 +129,7 @@ def local_session(
             finally:
                 _end(session)
     finally:
+        owned.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -43,7 +43,7 @@ def _understood(sql: str, catalog: Catalog, parameters: Parameters) -> Query:
     planner = Planner(names)
     planner.query(statement)
     stages = finish(planner.stages, statement, columns)
-    return Query(sql, tuple(stages), stages[-1].schema, functions, volatile, parameters)
+    return Query(sql, tuple(stages), stages[-1].schema, functions, volatile, parameters or ())
 
 
 def _unwrapped(statement: exp.Expr) -> exp.Expr:

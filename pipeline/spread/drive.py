@@ -269,9 +269,13 @@ class Drive:
                 return why
             if not query.isActive:
                 error = query.exception()
-                raise told(error) if error is not None else SpreadError("Spark has stopped the stream")
+                raise (
+                    told(error, self._folder.path)
+                    if error is not None
+                    else SpreadError("Spark has stopped the stream")
+                )
             if self._fault is not None:
-                raise told(self._fault)
+                raise told(self._fault, self._folder.path)
             time.sleep(_LOOK)
 
     def _go_on(self) -> bool:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import tempfile
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +15,20 @@ from mediator.clock import wall
 from mediator.engines import AnswerStream, Explained, Job, Stock, Understood
 from mediator.query.model import Alias, BlockStage
 from mediator.state.stem import SteM
+from pipeline.files import put_text
 from pipeline.java import find_java
+from pipeline.leftovers import sweep
 from pipeline.packages import check_spark
 from pipeline.spread.dealing import most_askers
-from pipeline.spread.driving import Driving, Process, Thread
+from pipeline.spread.driving import Driving, Nothing, Process, Thread
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.explaining import explained
 from pipeline.spread.folder import Folder
+from pipeline.spread.passing import Passing
 from pipeline.spread.plan import Plan, planned
 from pipeline.spread.registering import wait_for_executors
 from pipeline.spread.relaying import found_again
-from pipeline.spread.running import ENOUGH, SpreadAnswers
+from pipeline.spread.running import SpreadAnswers
 from pipeline.spread.seeding import Stored, seed
 from pipeline.spread.skew import heavy, held
 from pipeline.spread.strands import SEEDS
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SLOTS = 8  # at most, where nobody says
+_PROBE = 1 << 16  # bytes that there must be room for, at least
 _CORES = 8  # of a cluster for which there is one asker, where nobody says
 
 
@@ -45,23 +47,26 @@ class SparkEngine:
         """Raises `NoSpark` where Spark is not there, `SpreadError` where the folder is not one that it can use."""
         check_spark()
         session = _session()
-        if session is None:
-            find_java()
         said = job.settings.checkpoint
+        folder = Folder(Path(said).absolute()) if said else Passing()
+        if session is None and not has_ended(folder):
+            find_java()
         if session is not None and not said and not _is_local(session):
             raise SpreadError(
                 "on a cluster a query keeps what it finds in a folder that the driver and every executor see by the "
                 "same path: name one (checkpoint)"
             )
-        folder = Folder(Path(said).absolute() if said else _passing())
 
         def lay(stock: Stock) -> Plan:
-            if session is not None:
+            sweep()
+            if session is not None and not has_ended(folder):
                 wait_for_executors(session)
             # What was given before is left out of one layout only.
             return laid(folder, job, stock, session, fixed=before is not None)
 
         def driving(plan: Plan) -> Driving:
+            if has_ended(folder):
+                return Nothing()
             return Process(folder) if session is None else Thread(folder, plan, session)
 
         return SpreadAnswers(job, folder, lay, driving, bool(said), before)
@@ -80,7 +85,10 @@ def laid(
     if folder.begun:
         plan = folder.plan()
         folder.check_same(plan, job.catalog, job.query, job.settings)
-        folder.resume(ENOUGH)
+        if has_ended(folder):
+            return plan
+        check_writable(folder)
+        folder.resume()
         if session is not None:
             slots_in(session, plan.askers)
     else:
@@ -91,9 +99,22 @@ def laid(
     return plan
 
 
-def _passing() -> Path:
-    """A folder that is made when the query begins, and is gone when it ends."""
-    return Path(tempfile.gettempdir()) / f"mediator-spread-{uuid.uuid4().hex}"
+def has_ended(folder: Folder) -> bool:
+    """All that was found is there, and needs no Spark."""
+    return folder.begun and folder.over
+
+
+def check_writable(folder: Folder) -> None:
+    """Raises `SpreadError` where a query that was begun cannot go on, before anything is started for it."""
+    probe = folder.path / ".probe"
+    try:
+        put_text(probe, " " * _PROBE)
+        probe.unlink()
+    except OSError as error:
+        raise SpreadError(
+            f"{folder.path}: the query that was begun here goes on only where its folder can be written: "
+            f"{error.strerror or error}"
+        ) from None
 
 
 def _session() -> SparkSession | None:

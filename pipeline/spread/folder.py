@@ -36,6 +36,7 @@ from sources.modules import folders, importable
 # Settings on which it depends what is answered.
 _BINDING = ("max_calls", "max_bytes", "per_source", "max_age", "pause")
 FORMAT = 3
+ENOUGH = "enough"  # why it is stopped when LIMIT is reached
 
 
 class Folder:
@@ -154,11 +155,15 @@ class Folder:
     def end(self, said: Mapping[str, Any]) -> None:
         put_text(self.path / "end.json", json.dumps(said, default=str))
 
-    def resume(self, enough: str) -> None:
-        """Where it was stopped, it goes on: what was made of a part alone, as it ended early, counts no more. Not where
-        it has ended by itself, or because that was enough."""
+    @property
+    def over(self) -> bool:
+        """Whether it has ended by itself, or because that was enough. One that was stopped may go on."""
         end = self.end
-        if end is not None and end["stopped"] in ("", enough):
+        return end is not None and end["stopped"] in ("", ENOUGH)
+
+    def resume(self) -> None:
+        """Where it was stopped, it goes on: what was made of a part alone, as it ended early, counts no more."""
+        if self.over:
             return
         for number in reversed(range(count(self.given))):
             path = numbered(self.given, number, "json")

@@ -23,8 +23,8 @@ from mediator.output.report import Paused, Report
 from mediator.steering import CannotSteer, Steering
 from pipeline.spread.above import batches_of, remarks
 from pipeline.spread.driving import Driving, Gone
-from pipeline.spread.errors import SpreadError
-from pipeline.spread.folder import Folder
+from pipeline.spread.errors import SpreadError, told
+from pipeline.spread.folder import ENOUGH, Folder
 from pipeline.spread.given import File, Given, Status, given
 from pipeline.spread.parquet import link, prepared, put_batch
 from pipeline.spread.plan import Plan
@@ -34,7 +34,6 @@ from pipeline.spread.watching import watched
 
 _LOOK = 0.02  # seconds between two looks at what was given
 _TRIES = 3  # times that it is started again without having got any further
-ENOUGH = "enough"  # why it is stopped when LIMIT is reached
 _NO_BOOST: Mapping[str, float] = {}
 
 
@@ -76,6 +75,7 @@ class SpreadAnswers:
         self._tries = 0  # since it got any further
         self._far = 0
         self._stopping = ""
+        self._unheard: str | None = None  # why it is to end, where nobody can be told
         self._enough = False  # LIMIT is reached
         self._over = asyncio.Event()
         self._report: Report | None = None  # the last
@@ -102,10 +102,12 @@ class SpreadAnswers:
             self._tail = Tail(self._plan, self._before)
             self._remarks = await asyncio.to_thread(remarks, self._plan)
             if self._stopping:  # before there was a folder to say it in
-                self._folder.stop = self._stopping
+                self._say_stop(self._stopping)
             await self._start()
-        except BaseException:
+        except BaseException as error:
             self._clear()
+            if isinstance(error, OSError | SpreadError):
+                raise told(error, self._folder.path) from None
             raise
         self._watch_the_time()
         return self
@@ -183,7 +185,14 @@ class SpreadAnswers:
     def stop(self, why: str) -> None:
         """End soon: what was found so far is answered, and the report is partial and says why."""
         self._stopping = self._stopping or why or "stopped"
-        self._folder.stop = self._stopping
+        self._say_stop(self._stopping)
+
+    def _say_stop(self, why: str) -> None:
+        """To whoever drives. Where that cannot be written down, it ends with what there is."""
+        try:
+            self._folder.stop = why
+        except OSError:
+            self._unheard = why
 
     async def stopped(self, why: str) -> None:
         self.stop(why)
@@ -221,6 +230,8 @@ class SpreadAnswers:
             await asyncio.to_thread(self._take, one)
         if end is not None and self._taken >= end["given"]:
             await asyncio.to_thread(self._close, str(end["stopped"]))
+        elif self._unheard is not None:
+            await asyncio.to_thread(self._close, self._unheard)
         elif not self._found:
             try:
                 self._driving.check()
@@ -233,9 +244,9 @@ class SpreadAnswers:
         self._tries = 1 if far != self._far else self._tries + 1
         self._far = far
         if self._tries > _TRIES:
-            where = f"What was found so far is in {self._folder.path}" if self._kept else ""
+            where = f" What was found so far is in {self._folder.path}" if self._kept else ""
             raise SpreadError(
-                f"Spark was lost {self._tries} times without getting any further. {str(error).rstrip('.')}. {where}"
+                f"Spark was lost {self._tries} times without getting any further. {str(error).rstrip('.')}.{where}"
             )
         assert self._driving is not None
         await self._driving.close()
@@ -258,7 +269,7 @@ class SpreadAnswers:
             self._found += self._fed(self._tail, file)
         if self._tail.done and not self._enough:
             self._enough = True
-            self._folder.stop = ENOUGH
+            self._say_stop(ENOUGH)
 
     def _begin_layout(self, layout: int) -> None:
         """All answers are found again; those that were given are left out from here on."""

@@ -152,11 +152,11 @@ def test_those_that_never_come_are_done_without() -> None:
     ],
 )
 def test_what_an_executor_lacks_is_one_sentence(said: str, told_: str) -> None:
-    error = told(RuntimeError(said))
+    error = told(RuntimeError(said), Path("/run"))
     assert isinstance(error, SpreadError)
     assert str(error) == told_
 
 
 def test_what_nobody_knows_is_told_as_it_is() -> None:
     error = RuntimeError("OSError: [Errno 5] Input/output error: 'x'")
-    assert told(error) is error
+    assert told(error, Path("/run")) is error

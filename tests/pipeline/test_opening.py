@@ -83,7 +83,7 @@ def test_what_was_stopped_goes_on(tmp_path: Path, end: dict[str, object] | None,
     folder.stop = "interrupted"
     if end is not None:
         folder.end = end
-    folder.resume("enough")
+    folder.resume()
     assert (folder.stop is None) == goes_on
     assert (folder.end is None) == goes_on
     assert len(list(given(folder.given))) == (1 if goes_on else 3)
