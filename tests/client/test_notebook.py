@@ -10,6 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 from tests.client.conftest import House
 
@@ -33,7 +34,9 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 async def run(kernel: str, *cells: str) -> list[list[dict[str, Any]]]:
     """What each cell shows."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    await NotebookClient(notebook, kernel_name=kernel, timeout=120).async_execute()
+    # Not by TCP: whoever starts a kernel chooses its ports before it, and others may have them by then.
+    config = Config({"KernelManager": {"transport": "ipc"}})
+    await NotebookClient(notebook, kernel_name=kernel, timeout=120, config=config).async_execute()
     return [cell["outputs"] for cell in notebook["cells"]]
 
 
