@@ -27,6 +27,7 @@ FOUND_AMONG_RANGES = (
     4143,  # one scan had brought some rows; when another failed, that was forgotten
     504133,  # the way that failed had been given up for another by the same fields, which was then never asked
     9926,  # what had failed for somebody who did not rely on it was relied on anew when something else failed
+    28848,  # two hands completed a column at once that neither had prepared
     408628,  # what waits with lookups took a relation for empty whose rows were not built
 )
 

@@ -68,7 +68,8 @@ class Met:
 
 def prepare(run: Run, join: Join, batch: Batch) -> None:
     """Bring up to date what the probe will read, so that several may read at once."""
-    run.prepare(batch, (*join.sources, *(c for p in join.checks for c in p.reads)))
+    compared = (column for _, column in join.bounds)
+    run.prepare(batch, (*join.sources, *compared, *(c for p in join.checks for c in p.reads)))
     for source in join.sources:
         run.store(batch, source.alias).column(source.field).keyed().settle(alone=len(join.sources) == 1)
     view = run.aliases[join.alias]
