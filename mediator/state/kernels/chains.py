@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mediator.state.kernels.memory import AHEAD, prefetch
+
 Ids = NDArray[np.int32]
 
 
@@ -32,6 +34,7 @@ def follow_all(
     while 0 < count <= len(out_at) - n:
         left = 0
         for k in range(count):
+            prefetch(following, np.int64(rows[min(k + AHEAD, count - 1)]))
             i, row = at[k], rows[k]
             out_at[n] = i
             out_rows[n] = row

@@ -6,6 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mediator.state.kernels.memory import AHEAD, prefetch
+
 Codes = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -45,7 +47,9 @@ def float_codes(values: NDArray[np.float64], out: Codes) -> None:
 
 @njit(nogil=True, cache=True)
 def gather(values: NDArray[np.generic], rows: Ids, out: NDArray[np.generic]) -> None:
+    last = len(rows) - 1
     for i in range(len(rows)):
+        prefetch(values, np.int64(rows[min(i + AHEAD, last)]))
         out[i] = values[rows[i]]
 
 

@@ -6,8 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from mediator.state.kernels.blocks import BLOCK, block_rows
-from mediator.state.kernels.memory import prefetch
+from mediator.state.kernels.memory import AHEAD, prefetch
 
 Codes = NDArray[np.int64] | NDArray[np.int32]  # the numbers of strings are the narrower ones
 Ids = NDArray[np.int32]
@@ -39,21 +38,20 @@ def link_direct(
     Returns which one that is (`stop`, when all have one), and whether any chain got a second row.
     """
     again = False
-    size = np.uint64(len(head))
-    for begin in range(start, stop, BLOCK):
-        beyond = min(begin + BLOCK, stop)
-        for row in range(begin, beyond):
-            prefetch(head, codes[row] - low)
-        for row in range(begin, beyond):
-            if nulls and not valid[row]:
-                continue
-            place = np.uint64(codes[row] - low)
-            if place >= size:
-                return row, again
-            first = head[np.int64(place)]
-            following[row] = first - 1
-            head[np.int64(place)] = row + 1
-            again |= first > 0
+    size, last = np.uint64(len(head)), stop - 1
+    for row in range(start, min(start + AHEAD, stop)):
+        prefetch(head, codes[row] - low)
+    for row in range(start, stop):
+        prefetch(head, codes[min(row + AHEAD, last)] - low)
+        if nulls and not valid[row]:
+            continue
+        place = np.uint64(codes[row] - low)
+        if place >= size:
+            return row, again
+        first = head[np.int64(place)]
+        following[row] = first - 1
+        head[np.int64(place)] = row + 1
+        again |= first > 0
     return stop, again
 
 
@@ -78,18 +76,28 @@ def find_direct(
 ) -> int:
     """The newest row of each of the keys [start, stop), where the query has seen it, as pairs; returns how many."""
     n = 0
-    size = np.uint64(len(head))
-    keys, places = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
-    for first in range(start, stop, BLOCK):
-        count = block_rows(wanted, 1, ids, picked, offset, first, stop, keys)
-        for k in range(count):
-            places[k] = wanted[keys[k]] - low
-            prefetch(head, places[k])
-        for k in range(count):
-            place = np.uint64(places[k])
-            row = np.int64(head[np.int64(place)]) - 1 if place < size else np.int64(-1)
-            at[n] = first + k
-            rows[n] = row
-            p = np.int64(position[row if row > 0 else 0]) if mapped else row
-            n += (row >= 0) & (p >= since) & (p < limit) & (not nulls or valid[keys[k]])
+    size, last = np.uint64(len(head)), stop - 1
+    if picked:
+        for k in range(start, min(start + 2 * AHEAD, stop)):
+            prefetch(wanted, np.int64(ids[k]))
+        for k in range(start, min(start + AHEAD, stop)):
+            prefetch(head, wanted[ids[k]] - low)
+    else:
+        for k in range(start, min(start + AHEAD, stop)):
+            prefetch(head, wanted[offset + k] - low)
+    for k in range(start, stop):
+        soon = min(k + AHEAD, last)
+        if picked:
+            prefetch(wanted, np.int64(ids[min(k + 2 * AHEAD, last)]))
+            prefetch(head, wanted[ids[soon]] - low)
+            key = np.int64(ids[k])
+        else:
+            prefetch(head, wanted[offset + soon] - low)
+            key = offset + k
+        place = np.uint64(wanted[key] - low)
+        row = np.int64(head[np.int64(place)]) - 1 if place < size else np.int64(-1)
+        at[n] = k
+        rows[n] = row
+        p = np.int64(position[row if row > 0 else 0]) if mapped else row
+        n += (row >= 0) & (p >= since) & (p < limit) & (not nulls or valid[key])
     return n

@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from mediator.state.kernels.codes import mixed
-from mediator.state.kernels.memory import read_word, write_word
+from mediator.state.kernels.memory import AHEAD, prefetch, read_word, write_word
 
 Words = NDArray[np.int64]
 Heap = NDArray[np.uint8]
@@ -134,7 +134,9 @@ def gather_words(words: Words, rows: Ids, out: Words, offsets: NDArray[np.int64]
     """The words of these strings, and where each will start and end among their bytes."""
     total = np.int64(0)
     offsets[0] = 0
+    last = len(rows) - 1
     for i in range(len(rows)):
+        prefetch(words, 2 * np.int64(rows[min(i + AHEAD, last)]))
         row = np.int64(rows[i])
         out[2 * i] = words[2 * row]
         out[2 * i + 1] = words[2 * row + 1]
