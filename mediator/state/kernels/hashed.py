@@ -190,6 +190,9 @@ def link_texts(
             places[row - first] = walked(slots, last, homes[row - first], shift)
             prefetch(words, 2 * max(_row(slots[places[row - first]]), 0))
         for row in range(first, beyond):
+            if words[2 * row] & SIZE > SHORT:
+                prefetch(heap, words[2 * max(_row(slots[places[row - first]]), 0) + 1])
+        for row in range(first, beyond):
             if nulls and not valid[row]:
                 continue
             hashed, word, rest = homes[row - first], words[2 * row], words[2 * row + 1]
@@ -246,6 +249,9 @@ def find_texts(
     for first in range(start, stop, BLOCK):
         count = block_rows(wanted, 2, ids, picked, offset, first, stop, keys)
         for k in range(count):
+            if wanted[2 * keys[k]] & SIZE > SHORT:
+                prefetch(wanted_heap, wanted[2 * keys[k] + 1])
+        for k in range(count):
             word, rest = wanted[2 * keys[k]], wanted[2 * keys[k] + 1]
             if word & SIZE > SHORT:
                 rest = long_code(wanted_heap, rest, word & SIZE)
@@ -254,6 +260,9 @@ def find_texts(
         for k in range(count):
             places[k] = walked(slots, last, homes[k], shift)
             prefetch(words, 2 * max(_row(slots[places[k]]), 0))
+        for k in range(count):
+            if wanted[2 * keys[k]] & SIZE > SHORT:
+                prefetch(heap, words[2 * max(_row(slots[places[k]]), 0) + 1])
         for k in range(count):
             key = keys[k]
             if nulls and not valid[key]:

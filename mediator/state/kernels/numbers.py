@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mediator.state.kernels.blocks import BLOCK, block_rows
 from mediator.state.kernels.hashed import walked
 from mediator.state.kernels.memory import prefetch
-from mediator.state.kernels.text import SHORT, SIZE, long_code, same_bytes, word_code
+from mediator.state.kernels.text import SHORT, SIZE, copy_bytes, long_code, same_bytes, word_code
 
 Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
@@ -61,6 +61,10 @@ def number_texts(
         )
         for j in range(seem):
             k = seeming[j]
+            if given[_TWO * (first + k)] & SIZE > SHORT:
+                prefetch(heap, words[2 * np.int64(slots[places[k]] & _NUMBER) - 1])
+        for j in range(seem):
+            k = seeming[j]
             row = first + k
             number = (slots[places[k]] & _NUMBER) - _ONE
             if nulls and not valid[row]:
@@ -85,8 +89,7 @@ def number_texts(
             if slots[slot] == 0:
                 word, rest = given[_TWO * row], given[_TWO * row + _ONE]
                 if word & SIZE > SHORT:
-                    for byte in range(word & SIZE):
-                        heap[kept + byte] = given_heap[rest + byte]
+                    copy_bytes(given_heap, rest, heap, kept, word & SIZE)
                     rest = kept
                     kept += word & SIZE
                 words[_TWO * count], words[_TWO * count + _ONE] = word, rest
@@ -176,6 +179,9 @@ def find_numbers(
     for first in range(0, stop, BLOCK):
         count = block_rows(given, 2, ids, picked, offset, first, stop, keys)
         for k in range(count):
+            if given[2 * keys[k]] & SIZE > SHORT:
+                prefetch(given_heap, given[2 * keys[k] + 1])
+        for k in range(count):
             word, rest = given[2 * keys[k]], given[2 * keys[k] + 1]
             if word & SIZE > SHORT:
                 rest = long_code(given_heap, rest, word & SIZE)
@@ -184,6 +190,9 @@ def find_numbers(
         for k in range(count):
             places[k] = walked(slots, last, homes[k], shift)
             prefetch(words, 2 * np.int64(slots[places[k]] & _NUMBER) - 2)
+        for k in range(count):
+            if given[2 * keys[k]] & SIZE > SHORT:
+                prefetch(heap, words[2 * max(np.int64(slots[places[k]] & _NUMBER), 1) - 1])
         for k in range(count):
             hashed, word, rest = homes[k], given[2 * keys[k]], given[2 * keys[k] + 1]
             slot = places[k]

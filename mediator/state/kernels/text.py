@@ -42,6 +42,14 @@ def _packed(data: Heap, start: int, count: int) -> np.uint64:
     return word
 
 
+@njit(nogil=True, cache=True, inline="always")
+def copy_bytes(source: Heap, p: int, target: Heap, q: int, size: int) -> None:
+    """More than eight bytes from one heap to another."""
+    for k in range(0, size - 8, 8):
+        write_word(target, q + k, read_word(source, p + k))
+    write_word(target, q + size - 8, read_word(source, p + size - 8))
+
+
 @njit(nogil=True, cache=True)
 def to_words(
     offsets: NDArray[np.int64] | NDArray[np.int32],
@@ -68,8 +76,7 @@ def to_words(
             words[2 * (start + i) + 1] = np.int64(more)
         else:
             words[2 * (start + i) + 1] = used
-            for k in range(size):
-                heap[used + k] = data[at + k]
+            copy_bytes(data, at, heap, used, size)
             used += size
     return used
 
@@ -87,20 +94,22 @@ def word_code(word: int, rest: int) -> np.uint64:
 
 @njit(nogil=True, cache=True)
 def long_code(heap: Heap, at: int, size: int) -> int:
-    """A hash of bytes in the heap."""
+    """A hash of more than eight bytes in the heap."""
     code = np.uint64(size)
-    for k in range(0, size, 8):
-        code = mixed(code ^ _packed(heap, at + k, min(8, size - k)))
-    return np.int64(code)
+    for k in range(at, at + size - 8, 8):
+        code = mixed(code ^ read_word(heap, k))
+    tail = size - 1 & 7  # of the last eight bytes all but this many, less one, are in the words before them
+    last = read_word(heap, at + size - 8) >> np.uint64(8 * (7 - tail))
+    return np.int64(mixed(code ^ last))
 
 
 @njit(nogil=True, cache=True)
 def same_bytes(left: Heap, p: int, right: Heap, q: int, size: int) -> bool:
-    """Whether stretches of two heaps are equal."""
-    for k in range(size):  # noqa: SIM110 - Numba knows no `all`
-        if left[p + k] != right[q + k]:
+    """Whether stretches of two heaps, of more than eight bytes, are equal."""
+    for k in range(0, size - 8, 8):
+        if read_word(left, p + k) != read_word(right, q + k):
             return False
-    return True
+    return bool(read_word(left, p + size - 8) == read_word(right, q + size - 8))
 
 
 @njit(nogil=True, cache=True)
@@ -149,7 +158,11 @@ def gather_words(words: Words, rows: Ids, out: Words, offsets: NDArray[np.int64]
 def to_text(words: Words, heap: Heap, offsets: NDArray[np.int64], data: Heap) -> None:
     """Write strings one after another, short ones always as twelve bytes: what is too much is the next one's to write
     over. `data` must have room for that behind the last."""
-    for i in range(len(offsets) - 1):
+    last = len(offsets) - 2
+    for i in range(last + 1):
+        soon = min(i + AHEAD, last)
+        if words[2 * soon] & SIZE > SHORT:
+            prefetch(heap, words[2 * soon + 1])
         at = offsets[i]
         word, rest = np.uint64(words[2 * i]), words[2 * i + 1]
         size = np.int64(word) & SIZE
@@ -157,5 +170,4 @@ def to_text(words: Words, heap: Heap, offsets: NDArray[np.int64], data: Heap) ->
             write_word(data, at, (word >> np.uint64(32)) | (np.uint64(rest) << np.uint64(32)))
             write_word(data, at + 4, np.uint64(rest))
         else:
-            for k in range(size):
-                data[at + k] = heap[rest + k]
+            copy_bytes(heap, rest, data, at, size)
