@@ -67,6 +67,7 @@ class Index:
         self._places: Places = Direct(0, 0)
         self._following: Growable[np.int32] = Growable(np.int32)
         self._single = True  # no key has two rows
+        self._bounds = 0, 0, -1  # of the first so many rows the least and the greatest code, if there is any
         self._together = _Together() if len(fields) > 1 else None
         self._stored = Stored(None, np.zeros(0, np.int64), None)
 
@@ -105,7 +106,7 @@ class Index:
             self._places = Texts(self.n)
         if numbered and isinstance(self._places, Texts):  # it has come to have a vocabulary
             start, self._places, self._single = 0, Direct(0, 0), True
-        if isinstance(self._places, Hashed) and self._places.slots.lacks_room(self.n - start):
+        if isinstance(self._places, Hashed):
             start = self._reconsider(stored, start)
         done, again = self._places.link(self._following.data, stored, start, self.n)
         self._single &= not again
@@ -135,8 +136,7 @@ class Index:
         the numbers of a vocabulary, those that have one keep it."""
         if not isinstance(self._places, Direct) or self._together is not None or not start:
             return False
-        low, high = direct.bounds(stored.codes, *stored.mask, start, self.n)
-        return self._places.reach(low, high, max(_SPARSE * self.n, _SMALL))
+        return self._places.reach(*self._bounded(stored), max(_SPARSE * self.n, _SMALL))
 
     def _reconsider(self, stored: Stored, start: int) -> int:
         """There may be rows enough by now for a place for each key; from which row on to link."""
@@ -150,13 +150,26 @@ class Index:
         """Places for every key of one exact column, where that takes no more room than slots would."""
         if self._together is not None:
             return None
-        low, high = direct.bounds(stored.codes, *stored.mask, 0, self.n)
+        low, high = self._bounded(stored)
         places = high - low + 1
         if places > max(_SPARSE * self.n, _SMALL):
             return None
         # Later keys find room below and, as many grow with time, more above, so that this stays rare.
         below = max(places // 16, _SMALL // 4)
         return Direct(max(low - below, _LEAST), below + places + max(places // 4, _SMALL))
+
+    def _bounded(self, stored: Stored) -> tuple[int, int]:
+        """The least and the greatest code; (0, -1) where there is none. It looks at those that came since it last did:
+        of hashed keys it is asked every time whether there could be a place for each by now."""
+        known, low, high = self._bounds
+        if known < self.n:
+            least, most = direct.bounds(stored.codes, *stored.mask, known, self.n)
+            if low > high:
+                low, high = least, most
+            elif least <= most:
+                low, high = min(low, least), max(high, most)
+            self._bounds = self.n, low, high
+        return low, high
 
     def _all(self, keys: Keys, visible: Visible, start: int, room: int) -> Found | None:
         """Every row of these keys' chains, link by link; none if they outgrow the room."""
