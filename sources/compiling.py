@@ -43,6 +43,7 @@ def source(name: str, spec: SourceSpec, has_pages: bool) -> Source:
         twice=spec.twice,
         daily=spec.daily,
         per_query=ceilings(spec.per_query),
+        largest_reply=spec.largest_reply,
         allow_private=spec.allow_private,
         robots=spec.robots or ("obey" if has_pages else "ignore"),
         password=tables.password(spec),

@@ -18,7 +18,7 @@ from pydantic import (
 from sources.auth import AuthSpec, NoAuth, VariableName
 from sources.code_names import found_code
 from sources.fresh import FOREVER, Fresh
-from sources.limits import PerQuerySpec
+from sources.limits import PerQuerySpec, Size
 from wrappers import (
     Code,
     CsvReader,
@@ -71,6 +71,7 @@ class SourceSpec(_Spec):
     twice: bool = False
     daily: PositiveInt | None = None  # requests, of all queries together
     per_query: PerQuerySpec | None = None
+    largest_reply: Size | None = None  # past which a reply is not believed
     allow_private: bool = False
     robots: Literal["obey", "ignore"] | None = None  # if left out: obeyed where web pages are read
     auth: AuthSpec = NoAuth()  # how a web site is told who asks

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from mediator.catalog.model import Field
-from mediator.catalog.wrapper import Binding, Reply, Request
+from mediator.catalog.wrapper import Binding, Cutter, Reply, Request
 from mediator.errors import Refused, SchemaChanged, Unreadable
 from wrappers.code import Code, blamed, ours
 from wrappers.columns import ABSENT, described
@@ -104,6 +104,10 @@ class CodedWrapper(DeclaredWrapper):
                 )
             then = None
         return Parsed(found.columns, found.count, lambda path: ABSENT), then
+
+    def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
+        """What code reads it reads as a whole."""
+        return None
 
     def _begun(self, request: Request) -> Request:
         """The first of the declared pages; what another function reads is none of them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic import Field as Declared
 
 from mediator.catalog.model import Field
-from mediator.catalog.wrapper import Reply
+from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import SchemaChanged, Unreadable
 from wrappers.columns import ABSENT, from_text, missing
+from wrappers.cutting import Lines, in_lines
 from wrappers.parsed import Parsed, charset, decoded
 
 _MOST_COLUMNS = 2_000
@@ -53,6 +54,9 @@ class CsvReader(BaseModel):
 
     def look(self, reply: Reply, path: str) -> object:
         return ABSENT
+
+    def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
+        return Lines(heading=True, quotes=True) if in_lines(headers) else None
 
     def _table(self, relation: str, reply: Reply, headers: list[str]) -> pa.Table:
         what = f"{relation}: not CSV"

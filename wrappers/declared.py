@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from mediator.catalog.model import Field
-from mediator.catalog.wrapper import Binding, Meaning, Page, Reply, Request
+from mediator.catalog.wrapper import Binding, Cuts, Cutter, Meaning, Page, Reply, Request
 from wrappers.columns import repeated
 from wrappers.paging import Leaf, Paging
 from wrappers.parsed import Parsed, Reader
@@ -72,6 +72,12 @@ class DeclaredWrapper:
     ) -> tuple[Parsed, tuple[Request, ...] | None]:
         """The columns of the fields that the site tells, and what is to be asked next if the pages do not say it."""
         return self.reader.parse(self.relation, told, reply), None
+
+    def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
+        """Where there is nothing to be told from the reply but its rows, and its format is one of lines."""
+        if self.paging is not None or self.rules or not isinstance(self.reader, Cuts):
+            return None
+        return self.reader.cutter(headers)
 
     def meaning(self, reply: Reply) -> Meaning | None:
         """What the rules say of a reply. One of `empty_statuses` is empty where they say nothing else."""

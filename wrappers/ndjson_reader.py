@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from mediator.catalog.model import Field
-from mediator.catalog.wrapper import Reply
+from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import Unreadable
 from wrappers.columns import ABSENT
+from wrappers.cutting import Lines, in_lines
 from wrappers.parsed import Parsed
 from wrappers.record_reader import RecordReader, check_size, steps, understood, utf8, walk
 
@@ -30,6 +31,9 @@ class NdjsonReader(RecordReader):
         except Unreadable:
             return ABSENT
         return walk(lines[0], steps(path)) if lines else ABSENT
+
+    def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
+        return Lines() if in_lines(headers) else None
 
 
 def _lines(relation: str, reply: Reply) -> list[Any]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 
 from mediator.access.fresh.freshness import vouched
 from mediator.access.fresh.recall import NOT_MODIFIED, Recall
@@ -24,9 +25,10 @@ from mediator.access.mirrors.runner import Claimant, Runner, Slot
 from mediator.access.reading import understood
 from mediator.access.web.login import Outdated, refused_as
 from mediator.access.web.robots import RobotsPolicy
-from mediator.access.web.transport import Transport
+from mediator.access.web.stretches import Landed, Stretches
+from mediator.access.web.transport import Streams, Transport
 from mediator.catalog.model import BindSet
-from mediator.catalog.wrapper import Binding, Page, Reply, Request
+from mediator.catalog.wrapper import Binding, Cutter, Page, Reply, Request
 from mediator.errors import Overloaded, RateLimited, Refused, SourceError, Spent, TimedOut, Unreadable
 from mediator.store.shelf import Shelf, Shelved, Walked
 
@@ -55,6 +57,9 @@ class Errand:
         [float, bool], None
     ]  # until when the site does so, and whether it may be kept on the disk
     asked_at: Callable[[float], None]  # told of a reply that was asked for before this trip began
+    landed: Landed | None  # stretches of this page; none where it may only land as a whole
+    land: Callable[[Page], None]  # one more of them
+    check: Callable[[], None]  # raises `Spent` where nobody may get more of it
 
     @property
     def walked(self) -> Walked:
@@ -129,6 +134,7 @@ class _Fetch:
         self._last: SourceError | None = None
         self._logged_in_anew = False
         self._timer: asyncio.Timeout | None = None
+        self._patient: asyncio.Timeout | None = None  # that of an attempt
         self._stopped = ""
 
     async def page(self, slot: Slot) -> Page:
@@ -177,6 +183,9 @@ class _Fetch:
             self._errand.runner.gate.retries.earn()
         try:
             page = await self._ask(slot)
+        except Spent:  # on so much of a long reply as has come
+            slot.succeeded()
+            raise
         except SourceError as error:
             slot.failed(error)
             raise
@@ -194,22 +203,32 @@ class _Fetch:
         e = self._errand
         recall = Recall(self._shared.memory, e.runner.mirror, e.method, e.bind_set, e.bindings, e.request)
         started = e.runner.now
+        if e.landed is not None and e.landed.count:  # the rest of a page, which is no page by itself
+            return await self._read(await self._send(e.request, slot))
         reply = await self._send(recall.request, slot)
-        took, came = e.runner.now - started, e.runner.now
+        came = e.runner.now
         page = recall.confirmed(reply)
         if page is None:
             page = await self._read(reply)
+        if e.landed is not None and e.landed.count:
+            return page
         headers = recall.learn(reply, page)
-        until = float("inf")
-        if (unsaid := e.method.declared.unsaid) is not None:
-            site = vouched(headers, took, self._shared.today)
-            until = came + (unsaid if site.seconds is None else site.seconds)
-            e.vouched(until, site.stored)
-            if not site.stored:
-                return page
+        until, stored = self._vouched(headers, started, came)
+        if not stored:
+            return page
         if self._shared.shelf is not None and type(reply) is Reply:
             await self._shelve(self._shared.shelf, reply, page, started, until)
         return page
+
+    def _vouched(self, headers: Mapping[str, str], asked: float, came: float) -> tuple[float, bool]:
+        """Until when the site vouches for a reply, and whether it may be kept on the disk."""
+        e = self._errand
+        if (unsaid := e.method.declared.unsaid) is None:
+            return float("inf"), True
+        site = vouched(headers, came - asked, self._shared.today)
+        until = came + (unsaid if site.seconds is None else site.seconds)
+        e.vouched(until, site.stored)
+        return until, site.stored
 
     async def _shelve(self, shelf: Shelf, reply: Reply, page: Page, asked: float, until: float) -> None:
         """Where it is one of several pages: what one request answers is in the store as soon."""
@@ -230,8 +249,8 @@ class _Fetch:
         started = runner.now
         patience = self._patience()
         try:
-            async with asyncio.timeout(patience):
-                reply = await self._shared.transport.send(runner.mirror, request)
+            async with asyncio.timeout(patience) as self._patient:
+                reply = await self._sent(request, started)
         except TimeoutError:
             runner.gave_up(runner.now - started)
             raise TimedOut(f"no reply within {patience:.3g} s", again=True) from None
@@ -243,12 +262,43 @@ class _Fetch:
         self._errand.received(len(reply.body))
         return reply
 
+    async def _sent(self, request: Request, started: float) -> Reply:
+        e, transport = self._errand, self._shared.transport
+        cutter: Callable[[Mapping[str, str]], Cutter | None] | None = getattr(
+            e.method.wrapper, "cutter", None
+        )
+        if e.landed is None or cutter is None or not isinstance(transport, Streams):
+            return await transport.send(e.runner.mirror, request)
+        stretches = Stretches(e.landed, cutter, partial(self._land, e.landed, started))
+        return await transport.stream(e.runner.mirror, request, stretches)
+
+    async def _land(self, landed: Landed, asked: float, reply: Reply, stretch: bytes) -> None:
+        """What has come of a long reply. The next stretch has as much time as a whole reply has."""
+        e = self._errand
+        e.received(len(stretch))
+        page = await self._read(reply)
+        later = await asyncio.to_thread(landed.followed, stretch)
+        # From here on nothing is waited for: either a stretch has landed, or another attempt brings it.
+        self._vouched({name.lower(): value for name, value in reply.headers.items()}, asked, e.runner.now)
+        e.land(page)
+        e.runner.counts.rows += page.rows.num_rows
+        landed.become(later, page.rows.num_rows)
+        e.check()
+        if self._timer is not None and self._patient is not None and not self._timer.expired():
+            self._due = e.runner.now + self._source.deadline
+            self._timer.reschedule(self._due)
+            self._patient.reschedule(e.runner.now + self._patience())
+
     async def _read(self, reply: Reply) -> Page:
         e = self._errand
         try:
             return await understood(e.method, e.request, e.bind_set, e.bindings, reply, self._shared.today)
         except Refused as error:
             error.message = refused_as(error.message, reply.status, self._source)
+            raise
+        except Unreadable as error:
+            if e.landed is not None and e.landed.lines:
+                error.message += f" (counted from line {e.landed.lines:,} of the reply)"
             raise
 
     def _stop(self, why: str) -> None:

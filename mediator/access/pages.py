@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from mediator.access.promises import cut_short
 from mediator.access.trip import Trip
+from mediator.access.web.stretches import Landed
 from mediator.catalog.wrapper import Page, Request
 from mediator.errors import Endless, SourceError
 from mediator.flow.events import Landing
@@ -22,7 +23,7 @@ class Pages:
     rows have come that there may be others which never do.
     """
 
-    def __init__(self, trip: Trip, first: Request, fetch: Fetch, width: int) -> None:
+    def __init__(self, trip: Trip, first: Request, fetch: Fetch, width: int, landed: Landed) -> None:
         self._trip = trip
         self._fetch = fetch
         self._width = width  # pages that are under way at once, at most
@@ -30,7 +31,8 @@ class Pages:
         self._made = {first}
         self._todo: deque[tuple[int, Request]] = deque()  # each with its place among the pages
         self._workers = 0
-        self.rows = 0
+        self._landed = landed  # of the first page
+        self.rows = landed.rows
 
     @property
     def count(self) -> int:
@@ -39,7 +41,8 @@ class Pages:
 
     async def land_all(self, first: Page) -> None:
         """Lands the first page, and all those that it and they lead to."""
-        self._trip.begin()
+        if not self._landed.count:
+            self._trip.begin()
         self._land(0, self._first, first)
         while len(self._todo) == 1:
             await self._next()
@@ -76,7 +79,8 @@ class Pages:
         self.rows += page.rows.num_rows
         line = self._trip.line
         if page.rows.num_rows or line.method.declared.order:
-            self._trip.land(Landing(page.rows, place=place, page=request))
+            stretch = self._landed.count if place == 0 else 0
+            self._trip.land(Landing(page.rows, place=place, page=request, stretch=stretch))
         if (cut := cut_short(line.method, line.bind_set, self.rows)) is not None:
             raise cut
         for following in page.then:

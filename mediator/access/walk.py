@@ -15,8 +15,10 @@ from mediator.access.mirrors.twins import NotAlike, Twins
 from mediator.access.pages import Pages
 from mediator.access.reading import written
 from mediator.access.trip import Trip
+from mediator.access.web.stretches import Landed
 from mediator.catalog.wrapper import Page, Request
 from mediator.errors import CutShort, SourceError, Spent, TimedOut
+from mediator.flow.events import Landing
 from mediator.store.shelf import Walked
 
 
@@ -39,6 +41,7 @@ class Walk:
         self._failed: set[Runner] = set()
         self._running: Counter[Runner] = Counter()
         self._bytes: Counter[Runner] = Counter()  # of replies
+        self._landed = Landed()
 
     async def answer(self, runner: Runner, slot: Slot) -> None:
         """Lands every page. Raises a `SourceError` when no mirror could bring them all, or nothing can be asked."""
@@ -137,7 +140,7 @@ class Walk:
         if len(self._race.runners) > 1:
             twins = Twins(runner, self._first, first, self._page)
             fetch = partial(self._shown, twins)
-        pages = Pages(self._trip, self._first, fetch, width)
+        pages = Pages(self._trip, self._first, fetch, width, self._landed)
         try:
             await pages.land_all(first)
         except SourceError as error:
@@ -228,8 +231,25 @@ class Walk:
             staying=partial(self._trip.fares.staying, source),
             vouched=self._trip.vouched,
             asked_at=self._trip.asked_at,
+            landed=self._landed if self._streams else None,
+            land=self._land,
+            check=partial(self._trip.fares.check, source),
         )
         return await self._fetcher.page(errand, slot)
+
+    @property
+    def _streams(self) -> bool:
+        """Whether a long page may land stretch by stretch: where no other mirror may bring the same rows, and nothing
+        hangs on which page they are of."""
+        declared = self._method.declared
+        return len(self._race.runners) == 1 and declared.at_most is None and not declared.order
+
+    def _land(self, stretch: Page) -> None:
+        """A part of the first page has come."""
+        if not self._landed.count:
+            self._trip.begin()
+        if stretch.rows.num_rows:
+            self._trip.land(Landing(stretch.rows, page=self._first, stretch=self._landed.count))
 
     def _received(self, runner: Runner, size: int) -> None:
         self._bytes[runner] += size

@@ -128,6 +128,7 @@ class Source:
     deadline: float = 30.0  # seconds for one request with all its retries
     attempts: int = 5
     twice: bool = False  # a late request may be sent to it once more, where no mirror could help
+    largest_reply: int | None = None  # bytes; the usual bounds where it is not said
     allow_private: bool = False  # may be on a loopback or private address
     robots: Literal["obey", "ignore"] = "ignore"  # whether its robots.txt is asked for and kept to
     password: Secret | None = None  # a database's

@@ -76,6 +76,27 @@ class Interprets(Protocol):
         ...
 
 
+class Cutter(Protocol):
+    """Where a reply that is still on its way may be cut: each stretch of it is whole records, and is read by itself."""
+
+    def head(self, start: bytes) -> bytes:
+        """What of the first stretch belongs to no record, and has to stand before the records of every other."""
+        ...
+
+    def whole(self, part: bytes) -> int:
+        """How many bytes of this part, which begins as a stretch does, are whole records; 0 where it has none."""
+        ...
+
+
+@runtime_checkable
+class Cuts(Protocol):
+    """A wrapper that can read a long reply stretch by stretch."""
+
+    def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
+        """How a reply with these headers is cut; None where it is read as a whole."""
+        ...
+
+
 @runtime_checkable
 class MayBeSlow(Protocol):
     """A wrapper that is somebody's code, which may take its time or never end: only its own lookup may wait for it."""

@@ -66,17 +66,24 @@ class Landing:
     """Rows that one reply brought. Several queries may be waiting for it: the first to admit it stores it.
 
     `place` is that of their page among those of the lookup, whichever came first; 0 comes again where it begins anew.
-    `page` is the request for it, by which it is known whoever asks.
+    `page` is the request for it, by which it is known whoever asks; of a long one, `stretch` says how many of its
+    stretches have landed before this one.
     """
 
-    __slots__ = ("ids", "kept", "lookup", "page", "place", "rows")
+    __slots__ = ("ids", "kept", "lookup", "page", "place", "rows", "stretch")
 
     def __init__(
-        self, rows: pa.RecordBatch, kept: bool = True, place: int = 0, page: Hashable = None
+        self,
+        rows: pa.RecordBatch,
+        kept: bool = True,
+        place: int = 0,
+        page: Hashable = None,
+        stretch: int = 0,
     ) -> None:
         self.rows = rows
         self.place = place
         self.page = page
+        self.stretch = stretch
         self.lookup = 0  # the number of what brought them, in this process; none where no site did
         self.kept = kept  # may be written to the disk
         self.ids: NDArray[np.int32] | range | None = None  # where the SteM put them; none until stored

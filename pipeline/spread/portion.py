@@ -276,4 +276,6 @@ def is_site(plan: Plan, lookup: Lookup) -> bool:
 
 def _page_of(landing: Landing) -> str:
     """What tells its page from others, also when it is asked for again."""
-    return mark(landing.page) if isinstance(landing.page, Request) else ""
+    if not isinstance(landing.page, Request):
+        return ""
+    return f"{mark(landing.page)} {landing.stretch}" if landing.stretch else mark(landing.page)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from mediator.access.databases.sqlite import SqliteTransport
 from mediator.access.web.redaction import Redaction
-from mediator.access.web.transport import Transport
+from mediator.access.web.stretches import Stretches
+from mediator.access.web.transport import Streams, Transport
 from mediator.catalog.model import Mirror, Source
 from mediator.catalog.statement import Statement
 from mediator.catalog.wrapper import Reply, Request
@@ -54,6 +55,12 @@ class DatabaseTransport:
                 raise Refused(f"{mirror.source} is no database: its address starts with another scheme")
             case _:
                 return await self._web.send(mirror, request)
+
+    async def stream(self, mirror: Mirror, request: Request, stretches: Stretches) -> Reply:
+        """Of web sites, where those are asked by what can do it."""
+        if isinstance(request, Statement) or not isinstance(self._web, Streams):
+            return await self.send(mirror, request)
+        return await self._web.stream(mirror, request, stretches)
 
     def _with_driver(self) -> PostgresqlTransport:
         """PostgreSQL's driver is an extra: who asks no such source does without."""

@@ -28,17 +28,25 @@ class Content(Protocol):
 
 async def read_body(content: Content, encoding: str, most: int, ratio: int = RATIO) -> bytes:
     """The whole body, unpacked. Raises `Unreadable` past a bound, and for an unknown packing."""
-    chunks = content.iter_chunked(CHUNK)
-    for name in reversed(_packings(encoding)):
-        chunks = _unpacked(_capped(chunks, most), name, ratio)
     body = BytesIO()  # which grows in place, and gives its bytes away without copying them
-    async for chunk in _capped(chunks, most):
+    async for chunk in unpacked(content, encoding, most, ratio):
         body.write(chunk)
     return body.getvalue()
 
 
+def unpacked(content: Content, encoding: str, most: int, ratio: int = RATIO) -> AsyncIterator[bytes]:
+    """The same as it comes."""
+    chunks = content.iter_chunked(CHUNK)
+    for name in reversed(_packings(encoding)):
+        chunks = _unpacked(_capped(chunks, most), name, ratio)
+    return _capped(chunks, most)
+
+
 def too_large(most: int) -> Unreadable:
-    return Unreadable(f"the reply is larger than {most:,} bytes: ask for less at once, in smaller pages")
+    return Unreadable(
+        f"the reply is larger than {most:,} bytes: ask for less at once, in smaller pages, or declare a"
+        " larger `largest_reply` of the source"
+    )
 
 
 def _packings(encoding: str) -> list[str]:

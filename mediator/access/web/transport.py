@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -18,7 +19,7 @@ from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from yarl import URL
 
 from mediator.access.web.addresses import anywhere, public_only
-from mediator.access.web.body import ACCEPTED, read_body, too_large
+from mediator.access.web.body import ACCEPTED, read_body, too_large, unpacked
 from mediator.access.web.bounds import Bounds
 from mediator.access.web.credential import NOTHING, Credential
 from mediator.access.web.login import Logins
@@ -26,6 +27,7 @@ from mediator.access.web.quoting import plain, shown
 from mediator.access.web.redaction import Redaction
 from mediator.access.web.redirects import ADVICE, Hop, Trail, origin, with_login_of
 from mediator.access.web.robots_text import ROBOTS_TXT
+from mediator.access.web.stretches import Stretches
 from mediator.catalog.model import Mirror, Source
 from mediator.catalog.wrapper import Reply, Request
 from mediator.clock import Clock
@@ -34,6 +36,7 @@ from mediator.errors import Refused, SourceError, TimedOut, Unreachable, Unreada
 _CONNECT = 10.0
 _HEADERS = {"Accept-Encoding": ACCEPTED, "User-Agent": "mediator/0.1 (federated query engine)"}
 _SCHEMES = ("http", "https")
+_OK = 200
 _MEND = "the site sends too much before its answer, and has to be mended"
 _TOO_MANY = "Too many headers received"  # as aiohttp says it
 
@@ -48,6 +51,15 @@ class Transport(Protocol):
     """Sends one request once. Any status is a reply; whatever prevents one raises a `SourceError`."""
 
     async def send(self, mirror: Mirror, request: Request) -> Reply: ...
+
+
+@runtime_checkable
+class Streams(Protocol):
+    """A transport that can give on a long reply as it comes."""
+
+    async def stream(self, mirror: Mirror, request: Request, stretches: Stretches) -> Reply:
+        """Gives the whole stretches of the reply; the rest of it, which may be all of it, is returned."""
+        ...
 
 
 class HttpTransport:
@@ -87,8 +99,14 @@ class HttpTransport:
 
     async def send(self, mirror: Mirror, request: Request) -> Reply:
         """Raises `Outdated` for a 401 where the source's login has changed meanwhile."""
+        return await self._answered(mirror, request, None)
+
+    async def stream(self, mirror: Mirror, request: Request, stretches: Stretches) -> Reply:
+        return await self._answered(mirror, request, stretches)
+
+    async def _answered(self, mirror: Mirror, request: Request, stretches: Stretches | None) -> Reply:
         try:
-            return await self._sent(mirror, request)
+            return await self._sent(mirror, request, stretches)
         except SourceError as error:
             failure = error
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -96,7 +114,7 @@ class HttpTransport:
         # From outside of the handlers: what the library raised quotes the whole request, and would go along.
         raise self.redaction.cleaned(failure)
 
-    async def _sent(self, mirror: Mirror, request: Request) -> Reply:
+    async def _sent(self, mirror: Mirror, request: Request, stretches: Stretches | None) -> Reply:
         source = self._sources[mirror.source]
         first = Hop(address(mirror, request), request.method, request.headers, request.body)
         trail = Trail(first, self._bounds.redirects)
@@ -106,7 +124,9 @@ class HttpTransport:
         while True:
             # Once the trail has left its origin, not even a hop that comes back is trusted with it.
             shows = credential if trail.at_home else NOTHING
-            reply = await self._exchange(self._sessions[source.allow_private], trail.hop, shows, trail.follow)
+            session = self._sessions[source.allow_private]
+            body = partial(self._body, source, stretches)
+            reply = await self._exchange(session, trail.hop, shows, trail.follow, body)
             if reply is not None:
                 self._logins.check(source, shows, reply.status)
                 return reply
@@ -122,7 +142,8 @@ class HttpTransport:
         self._token_asked(source.name)
         session = self._sessions[source.allow_private]
         try:
-            reply = await self._exchange(session, hop, NOTHING, lambda status, locations: False)
+            body = partial(self._body, source, None)
+            reply = await self._exchange(session, hop, NOTHING, lambda status, locations: False, body)
         except (aiohttp.ClientError, OSError, ValueError) as error:
             failure = understood(error, self._bounds)
         else:
@@ -131,7 +152,12 @@ class HttpTransport:
         raise failure
 
     async def _exchange(
-        self, session: aiohttp.ClientSession, hop: Hop, credential: Credential, leads_on: LeadsOn
+        self,
+        session: aiohttp.ClientSession,
+        hop: Hop,
+        credential: Credential,
+        leads_on: LeadsOn,
+        body: Callable[[aiohttp.ClientResponse, Mapping[str, str]], Awaitable[bytes]],
     ) -> Reply | None:
         """The reply to a hop, or none where it leads on to another one."""
         async with session.request(
@@ -146,11 +172,25 @@ class HttpTransport:
                 response.close()  # its body is of no use, and might not end
                 return None
             headers = _merged(response)
-            if (response.content_length or 0) > self._bounds.body:
-                raise too_large(self._bounds.body)
-            encoding = headers.get("content-encoding", "")
-            body = await read_body(response.content, encoding, self._bounds.body, self._bounds.ratio)
-            return Reply(response.status, headers, body)
+            return Reply(response.status, headers, await body(response, headers))
+
+    async def _body(
+        self,
+        source: Source,
+        stretches: Stretches | None,
+        response: aiohttp.ClientResponse,
+        headers: Mapping[str, str],
+    ) -> bytes:
+        """All of it, or what is left when its stretches have been given."""
+        cutter = stretches.cutter(headers) if stretches is not None and response.status == _OK else None
+        most = source.largest_reply or (self._bounds.body if cutter is None else self._bounds.long_body)
+        if (response.content_length or 0) > most:
+            raise too_large(most)
+        encoding = headers.get("content-encoding", "")
+        if stretches is None or cutter is None:
+            return await read_body(response.content, encoding, most, self._bounds.ratio)
+        chunks = unpacked(response.content, encoding, most, self._bounds.ratio)
+        return await stretches.rest(response.status, headers, chunks, cutter)
 
     def _check_headers(self, response: aiohttp.ClientResponse) -> None:
         """Each header by itself, and how many there are, is checked while they are being read."""

@@ -4,9 +4,9 @@
 they are aligned. Neither looks at bounds. A caller makes sure that there are eight bytes from the place on.
 
 `prefetch` has an entry of an array brought near, so that it is there when it is read a little later. A place outside
-the array does no harm. Loops that read at random do it `AHEAD` entries before they come to one, so that memory is always
-busy with many: where they did it block by block, it had nothing to do while a block was read, and an index of 10 million
-keys took twice as long.
+the array does no harm. Loops that read at random do it `AHEAD` entries before they come to one, so that memory is
+always busy with many: where they did it block by block, it had nothing to do while a block was read, and an index of
+10 million keys took twice as long.
 """
 
 from __future__ import annotations

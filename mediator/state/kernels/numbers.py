@@ -192,7 +192,7 @@ def find_numbers(
             prefetch(words, 2 * np.int64(slots[places[k]] & _NUMBER) - 2)
         for k in range(count):
             if given[2 * keys[k]] & SIZE > SHORT:
-                prefetch(heap, words[2 * max(np.int64(slots[places[k]] & _NUMBER), 1) - 1])
+                prefetch(heap, words[2 * max(np.int64(slots[places[k]] & _NUMBER), np.int64(1)) - 1])
         for k in range(count):
             hashed, word, rest = homes[k], given[2 * keys[k]], given[2 * keys[k] + 1]
             slot = places[k]

@@ -170,4 +170,4 @@ def to_text(words: Words, heap: Heap, offsets: NDArray[np.int64], data: Heap) ->
             write_word(data, at, (word >> np.uint64(32)) | (np.uint64(rest) << np.uint64(32)))
             write_word(data, at + 4, np.uint64(rest))
         else:
-            copy_bytes(heap, rest, data, at, size)
+            copy_bytes(heap, rest, data, at, words[2 * i] & SIZE)
