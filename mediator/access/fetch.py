@@ -281,6 +281,7 @@ class _Fetch:
         # From here on nothing is waited for: either a stretch has landed, or another attempt brings it.
         self._vouched({name.lower(): value for name, value in reply.headers.items()}, asked, e.runner.now)
         e.land(page)
+        e.runner.silence.heard(e.runner.now)
         e.runner.counts.rows += page.rows.num_rows
         landed.become(later, page.rows.num_rows)
         e.check()

@@ -239,10 +239,11 @@ class Walk:
 
     @property
     def _streams(self) -> bool:
-        """Whether a long page may land stretch by stretch: where no other mirror may bring the same rows, and nothing
+        """Whether a long page may land stretch by stretch: where no other request may bring the same rows, and nothing
         hangs on which page they are of."""
-        declared = self._method.declared
-        return len(self._race.runners) == 1 and declared.at_most is None and not declared.order
+        declared, runners = self._method.declared, self._race.runners
+        alone = len(runners) == 1 and not runners[0].gate.source.twice
+        return alone and declared.at_most is None and not declared.order
 
     def _land(self, stretch: Page) -> None:
         """A part of the first page has come."""

@@ -184,10 +184,10 @@ class HttpTransport:
         """All of it, or what is left when its stretches have been given."""
         cutter = stretches.cutter(headers) if stretches is not None and response.status == _OK else None
         most = source.largest_reply or (self._bounds.body if cutter is None else self._bounds.long_body)
-        if (response.content_length or 0) > most:
-            raise too_large(most)
         encoding = headers.get("content-encoding", "")
         if stretches is None or cutter is None:
+            if (response.content_length or 0) > most:
+                raise too_large(most)
             return await read_body(response.content, encoding, most, self._bounds.ratio)
         chunks = unpacked(response.content, encoding, most, self._bounds.ratio)
         return await stretches.rest(response.status, headers, chunks, cutter)
