@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from mediator.catalog.wrapper import Reply
 from wrappers.parsed import charset
 
-_ONE_BYTE = frozenset(
-    {"", "utf-8", "utf8", "us-ascii"}
-)  # encodings in which a line end is that byte and no other is
+# Encodings in which a line ends where there is that byte, and nowhere else is one like it.
+_ONE_BYTE = frozenset({"", "utf-8", "utf8", "us-ascii"})
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Every line is a record, after the first where that is a `heading`. A line does not end in a quotation."""
+    """Every line is a record, after the first where that is a `heading`. With `quotes`, none ends in one."""
 
     heading: bool = False
     quotes: bool = False

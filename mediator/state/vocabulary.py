@@ -80,6 +80,8 @@ class Vocabulary:
 
     def find(self, column: Spoken, rows: Rows) -> Numbers:
         """The numbers of strings of any column; -1 for those that it does not know."""
+        if not self.count:  # the kernel takes for granted that there is a first string
+            return np.full(len(rows), -1, np.int32)
         numbers = np.empty(len(rows), np.int32)
         where = (_NO_IDS, False, rows.start) if isinstance(rows, range) else (rows, True, 0)
         kernels.find_numbers(*self._known(), column.words.data, column.heap.data, *where, len(rows), numbers)

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from mediator.state.index import Index, Visible
 from mediator.state.keys import Part, keys_of
+from mediator.state.places import Direct, Hashed
 from mediator.state.rowstore import RowStore
 
+ALL = Visible(np.iinfo(np.int32).max)
 LONG = "a string that does not fit into two words "
 INTS = st.one_of(
     st.integers(-3, 3), st.integers(-(10**6), 10**6), st.sampled_from([2**63 - 1, -(2**63), 2**40])
@@ -84,6 +86,22 @@ def test_a_direct_index_becomes_a_hashed_one_and_back_without_losing_a_row() -> 
             (at, r) for at, k in enumerate(keys[i : store.n]) for r in range(store.n) if keys[r] == k
         )
         assert sorted(zip(found.at.tolist(), found.rows.tolist(), strict=True)) == expected
+
+
+def test_hashed_keys_get_places_as_soon_as_those_pay() -> None:
+    """Not only when their slots are full: until then each look costs several times as much."""
+    store = RowStore(pa.schema([("k", pa.int64())]))
+    index = Index(store, ("k",))
+    keys = [int(k) for k in np.random.default_rng(1).permutation(160_000)]
+    kinds = []
+    for start in range(0, 16_000, 1_000):
+        store.append(_batch(store.schema, [(k,) for k in keys[start : start + 1_000]]))
+        found = index.probe(keys_of([Part(store.column("k").keyed(), range(store.n))]), ALL, 0, 0, 10**6)
+        assert sorted(zip(found.at.tolist(), found.rows.tolist(), strict=True)) == [
+            (n, n) for n in range(store.n)
+        ]
+        kinds.append(type(index._places))
+    assert kinds == [Hashed] * 9 + [Direct] * 7, "ten thousand rows may have sixteen places each"
 
 
 def _batch(schema: pa.Schema, rows: list[tuple[object, ...]]) -> pa.RecordBatch:
