@@ -149,17 +149,17 @@ def python_in(folder: Path) -> str:
 
 @contextmanager
 def _set(variables: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for as long as the block lasts."""
-    before = {name: os.environ.get(name) for name in variables}
+    """Environment variables for as long as the block lasts. PySpark sets some of its own meanwhile."""
+    before = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
+        for name in [n for n in os.environ if n in variables or n.startswith(("SPARK_", "PYSPARK_"))]:
+            if name not in before:
+                del os.environ[name]
             else:
-                os.environ[name] = value
+                os.environ[name] = before[name]
 
 
 def _end(session: SparkSession) -> None:

@@ -78,7 +78,11 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        # Where a session was before, in this process, PySpark's own variables are set already.
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_")},
+            "TMPDIR": str(tmp_path),
+        },
         timeout=100,
     )
     assert done.returncode == 0, done.stderr
