@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 
 import mediator.state.kernels as kernels
 from mediator.state.warming import warm
@@ -31,3 +32,28 @@ def test_queries_need_no_kernel_that_is_not_warm() -> None:
     for seed in range(40):
         search(seed, Effort())
     assert _compiled() == before
+
+
+def test_what_was_compiled_is_forgotten_with_any_kernel_that_changes(tmp_path: Path) -> None:
+    """Also by those that only call it, whose own files are as they were."""
+    (tmp_path / "called.py").write_text("1")
+    (tmp_path / "calling.py").write_text("2")
+    compiled = tmp_path / "__pycache__" / "calling.kernel-7.py311.nbi"
+
+    def kept() -> bool:
+        compiled.parent.mkdir(exist_ok=True)
+        compiled.write_text("machine code")
+        kernels.forget_stale(tmp_path)
+        return compiled.exists()
+
+    assert not kept(), "nobody knows of what it was compiled"
+    assert kept()
+    (tmp_path / "called.py").write_text("3")
+    assert not kept()
+    assert kept()
+
+
+def test_where_nothing_can_be_written_nothing_is_forgotten(tmp_path: Path) -> None:
+    kernels.forget_stale(tmp_path / "inside of an archive")
+    (tmp_path / "__pycache__").write_text("no folder")
+    kernels.forget_stale(tmp_path)
