@@ -2,40 +2,67 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mediator.catalog.wrapper import Reply
 from wrappers.parsed import charset
 
 # Encodings in which a line ends where there is that byte, and nowhere else is one like it.
 _ONE_BYTE = frozenset({"", "utf-8", "utf8", "us-ascii"})
+_AT_ONCE = 1 << 16  # bytes: while they are looked through, nothing else runs
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Every line is a record, after the first where that is a `heading`. With `quotes`, none ends in one."""
-
-    heading: bool = False
-    quotes: bool = False
+    """Every line is a record."""
 
     def head(self, start: bytes) -> bytes:
-        """The line with the names."""
-        if not self.heading:
-            return b""
-        end = start.find(b"\n")
-        while self.quotes and start.count(b'"', 0, end) % 2:
-            end = start.find(b"\n", end + 1)
-        return start[: end + 1]
+        return b""
 
     def whole(self, part: bytes) -> int:
-        end = part.rfind(b"\n")
-        inside = self.quotes and part.count(b'"', 0, max(end, 0)) % 2 == 1
-        while end >= 0 and inside:
-            before = part.rfind(b"\n", 0, end)
-            inside ^= part.count(b'"', before + 1, end) % 2 == 1
-            end = before
-        return end + 1
+        return part.rfind(b"\n") + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every line is a record, below one with the names; but where a value is a quotation, lines may end in it."""
+
+    delimiter: str
+
+    def head(self, start: bytes) -> bytes:
+        return start[: _end(_records(self.delimiter, "?"), start, 0, len(start))]
+
+    def whole(self, part: bytes) -> int:
+        if b'"' not in part:
+            return part.rfind(b"\n") + 1
+        records = _records(self.delimiter, "*")
+        done, width = 0, _AT_ONCE
+        while done < len(part):
+            end = _end(records, part, done, done + width)
+            if end > done:
+                done, width = end, _AT_ONCE
+            elif done + width < len(part):
+                width *= 2
+            else:
+                break
+        return done
+
+
+@lru_cache
+def _records(delimiter: str, many: str) -> re.Pattern[bytes]:
+    """As many records as there are whole ones. A quotation begins and ends with its value, elsewhere a quote is one."""
+    apart = re.escape(delimiter) + r"\r"
+    quoted = rf'"[^"]*+(?:""[^"]*+)*+"(?=[{apart}\n])'
+    line = rf'(?:\xef\xbb\xbf)?+(?:{quoted}|[^"{apart}\n][^{apart}\n]*+|[{apart}]++)*+\n'
+    return re.compile(f"(?:{line}){many}+".encode("latin-1"))
+
+
+def _end(records: re.Pattern[bytes], text: bytes, start: int, stop: int) -> int:
+    found = records.match(text, start, stop)
+    return start if found is None else found.end()
 
 
 def in_lines(headers: Mapping[str, str]) -> bool:

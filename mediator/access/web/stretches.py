@@ -6,6 +6,7 @@ but what it says: another attempt at it cuts it in the same places, and goes on 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -14,6 +15,7 @@ from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import Unreadable
 
 STRETCH = 4 << 20  # bytes: a reply that is no longer is read as a whole
+_LONGEST = 8  # stretches that one record may be long
 
 
 @dataclass
@@ -64,9 +66,14 @@ class Stretches:
             buffer += chunk
             while len(buffer) > window:
                 part = bytes(buffer[:window])
-                size = cutter.whole(part)
+                size = await asyncio.to_thread(cutter.whole, part)
                 if not size:  # there is no record that short
                     window *= 2
+                    if window > _LONGEST * STRETCH:
+                        raise Unreadable(
+                            f"behind line {self.landed.lines:,} no record ends within {len(part):,} bytes: is it"
+                            " what the declaration says it is, and every quotation closed?"
+                        )
                     continue
                 stretch = part[:size]
                 del buffer[:size]
