@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -25,7 +26,7 @@ from pipeline.spread.plan import Plan
 from pipeline.spread.requests import mark
 from pipeline.spread.shares import Done, Shared, Shares, together
 from pipeline.spread.sharing import Sharing
-from pipeline.spread.strands import SEEDS, Entry, Strand, entries, entries_of, strand_of
+from pipeline.spread.strands import SEEDS, Counts, Entry, Strand, entries, entries_of, strand_of
 
 _LANDINGS = 1 << 40  # numbers that each strand has for its replies
 
@@ -46,6 +47,9 @@ class Due:
     shared: list[Shared]
     entries: list[Entry]
     done: list[Done]
+    counts: Counts = field(
+        default_factory=dict
+    )  # with these entries: more may come while they are being written
 
 
 @dataclass
@@ -76,7 +80,7 @@ class Portion:
         self._sharing = sharing or Sharing(plan, number)
         self._shares = Shares(folder.shares, plan.relations)
         self._strand = Strand(folder.strand(strand_of(number)))
-        self._counts = self._strand.counts
+        self._counts = deepcopy(self._strand.counts)
         self._landing = count(number * _LANDINGS)
         self._asks = count()
         self._files = 0  # of asks that were read
@@ -236,6 +240,7 @@ class Portion:
         """What is to be written now."""
         self._write_arrived()
         due, self._due = self._due, Due([], [], [])
+        due.counts = deepcopy(self._counts)
         while self._sharing.new:
             due.shared.append(self._sharing.new.popleft())
         return due
@@ -244,6 +249,7 @@ class Portion:
         for shared in due.shared:
             self._shares.put(shared)
         if due.entries:
+            self._strand.counts = due.counts
             self._strand.write(due.entries)
         for done in due.done:
             self._shares.put_done(replace(done, pieces=self._strand.pieces))

@@ -55,7 +55,7 @@ class Strand:
     """The writer's side. There is one writer at a time: another waits until that one is gone."""
 
     folder: Path
-    counts: Counts = field(default_factory=dict)
+    counts: Counts = field(default_factory=dict)  # what the next piece says, and each after it
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -34,9 +35,11 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 async def run(kernel: str, *cells: str) -> list[list[dict[str, Any]]]:
     """What each cell shows."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    # Not by TCP: whoever starts a kernel chooses its ports before it, and others may have them by then.
-    config = Config({"KernelManager": {"transport": "ipc"}})
-    await NotebookClient(notebook, kernel_name=kernel, timeout=120, config=config).async_execute()
+    # Not by TCP: whoever starts a kernel chooses its ports before it, and others may have them by then. Nor by
+    # sockets of the usual name: it is the same for all kernels that are started in one folder.
+    with TemporaryDirectory(prefix="kernel") as sockets:
+        config = Config({"KernelManager": {"transport": "ipc", "ip": f"{sockets}/socket"}})
+        await NotebookClient(notebook, kernel_name=kernel, timeout=120, config=config).async_execute()
     return [cell["outputs"] for cell in notebook["cells"]]
 
 

@@ -209,6 +209,8 @@ class Run:
             portion.take(portion.look())
         if self.random.random() < 0.4:
             due = portion.due()
+            for _ in range(self.random.choice((0, 0, 1, 20))):
+                await asyncio.sleep(0)  # it is written in a thread: more comes meanwhile
             if self._strikes(0.4 if due.entries or due.shared or due.done else 0.0):
                 self._write_some(portion, due)
                 raise Killed
@@ -222,9 +224,8 @@ class Run:
     def _write_some(self, portion: Portion, due: Due) -> None:
         """As far as it comes."""
         far = self.random.randrange(4)
-        portion.write(
-            Due(due.shared if far else [], due.entries if far > 1 else [], due.done if far > 2 else [])
-        )
+        shared, entries = due.shared if far else [], due.entries if far > 1 else []
+        portion.write(Due(shared, entries, due.done if far > 2 else [], due.counts))
 
     @property
     def over(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -52,6 +53,7 @@ def searched(seed: int, folder: Path, kills: int) -> Run:
 
 def check(run: Run, site: Site, where: str, killed: bool = False) -> None:
     end, counts = run.end(site), run.counts(site)
+    assert counts["rows"] == run.came(site).total(), where
     if site.lost:
         assert isinstance(end, Broken), where
         assert end.cause.message.endswith("403 Forbidden"), where
@@ -95,7 +97,11 @@ def _only_the_first(
 
 def _done_first(self: Portion, due: Due) -> None:
     _write(self, Due([], [], due.done))
-    _write(self, Due(due.shared, due.entries, []))
+    _write(self, Due(due.shared, due.entries, [], due.counts))
+
+
+def _as_it_stands(self: Portion, due: Due) -> None:
+    _write(self, replace(due, counts=self._counts))
 
 
 def _forgetting(self: Portion) -> None:
@@ -110,6 +116,7 @@ _MUTATIONS: dict[str, tuple[Any, str, object]] = {
     "a part is its first page": (Sharing, "then", _only_the_first),
     "what lies in other strands is not waited for": (strands, "_after", lambda entries: {}),
     "it is done before its rows are there": (Portion, "write", _done_first),
+    "what came while a piece was written is counted in it": (Portion, "write", _as_it_stands),
     "pages that are there are told again": (Portion, "_recall", _forgetting),
     "a page is known by its place": (portion, "_page_of", lambda landing: f"{landing.place}"),
     "nobody says that a part is done": (Portion, "_end_part", lambda self, open_, end: None),
