@@ -223,7 +223,7 @@ def test_every_operation_does_what_the_document_says(
         if path == "/v1/saved/{name}/queries":
             save_one(served)
         try:
-            response = case.call(base_url=served.url, timeout=5)
+            response = case.call(base_url=served.url, timeout=60)
         except OSError as error:
             if "prematurely" in str(error) and may_break_off(case):
                 return  # as is right for what has no place for an error

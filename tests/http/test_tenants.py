@@ -23,7 +23,7 @@ BOOKS = "SELECT isbn, title FROM books"
 OFFERS = "SELECT b.isbn, o.price FROM books b JOIN offers o ON o.isbn = b.isbn"
 EVERYTHING = frozenset({"query", "read", "metrics"})
 OPEN = {"/healthz", "/readyz"}
-PATIENCE = 10.0
+PATIENCE = 60.0
 # What a route wants; a new one is to be put here.
 SCOPES: dict[tuple[str, str], str | None] = {
     ("POST", "/v1/queries"): "query",
