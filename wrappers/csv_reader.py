@@ -16,7 +16,7 @@ from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import SchemaChanged, Unreadable
 from wrappers.columns import ABSENT, from_text, missing
-from wrappers.cutting import Table, in_lines
+from wrappers.cutting import Table, in_bytes
 from wrappers.parsed import Parsed, charset, decoded
 
 _MOST_COLUMNS = 2_000
@@ -56,7 +56,7 @@ class CsvReader(BaseModel):
         return ABSENT
 
     def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
-        return Table(self.delimiter) if in_lines(headers) and self.delimiter.isascii() else None
+        return Table(self.delimiter) if in_bytes(headers) and self.delimiter.isascii() else None
 
     def _table(self, relation: str, reply: Reply, headers: list[str]) -> pa.Table:
         what = f"{relation}: not CSV"

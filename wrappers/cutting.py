@@ -1,4 +1,4 @@
-"""Where a long text of lines may be cut in two."""
+"""Where a long text of records may be cut in two."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 from mediator.catalog.wrapper import Reply
 from wrappers.parsed import charset
 
-# Encodings in which a line ends where there is that byte, and nowhere else is one like it.
+# Encodings in which a byte that is a sign of ASCII is that sign, and no part of another.
 _ONE_BYTE = frozenset({"", "utf-8", "utf8", "us-ascii"})
 _AT_ONCE = 1 << 16  # bytes: while they are looked through, nothing else runs
 
@@ -19,11 +19,14 @@ _AT_ONCE = 1 << 16  # bytes: while they are looked through, nothing else runs
 class Lines:
     """Every line is a record."""
 
-    def head(self, start: bytes) -> bytes:
+    def whole(self, part: bytes, head: bytes) -> int:
+        return part.rfind(b"\n") + 1
+
+    def head(self, first: bytes) -> bytes:
         return b""
 
-    def whole(self, part: bytes) -> int:
-        return part.rfind(b"\n") + 1
+    def reply(self, stretch: bytes, head: bytes, last: bool) -> bytes:
+        return stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +35,7 @@ class Table:
 
     delimiter: str
 
-    def head(self, start: bytes) -> bytes:
-        return start[: _end(_records(self.delimiter, "?"), start, 0, len(start))]
-
-    def whole(self, part: bytes) -> int:
+    def whole(self, part: bytes, head: bytes) -> int:
         if b'"' not in part:
             return part.rfind(b"\n") + 1
         records = _records(self.delimiter, "*")
@@ -49,6 +49,12 @@ class Table:
             else:
                 break
         return done
+
+    def head(self, first: bytes) -> bytes:
+        return first[: _end(_records(self.delimiter, "?"), first, 0, len(first))]
+
+    def reply(self, stretch: bytes, head: bytes, last: bool) -> bytes:
+        return head + stretch
 
 
 @lru_cache
@@ -65,6 +71,6 @@ def _end(records: re.Pattern[bytes], text: bytes, start: int, stop: int) -> int:
     return start if found is None else found.end()
 
 
-def in_lines(headers: Mapping[str, str]) -> bool:
-    """Whether the lines of a reply with these headers can be told before it is decoded."""
+def in_bytes(headers: Mapping[str, str]) -> bool:
+    """Whether the records of a reply with these headers can be told before it is decoded."""
     return charset(Reply(200, headers, b"")) in _ONE_BYTE

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from mediator.catalog.model import Field
-from mediator.catalog.wrapper import Reply
+from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import SchemaChanged, Unreadable
 from wrappers.columns import ABSENT
+from wrappers.cutting import in_bytes
+from wrappers.json_cutting import Records
 from wrappers.parsed import Parsed
 from wrappers.record_reader import RecordReader, steps, understood, utf8, walk
 
@@ -30,6 +32,9 @@ class JsonReader(RecordReader):
             return walk(_document("", reply), steps(path))
         except Unreadable:
             return ABSENT
+
+    def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
+        return Records(steps(self.rows)) if in_bytes(headers) else None
 
     def _records(self, relation: str, document: object) -> list[Any]:
         found = walk(document, steps(self.rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -9,9 +10,11 @@ from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import Unreadable
 from wrappers.columns import ABSENT
-from wrappers.cutting import Lines, in_lines
+from wrappers.cutting import Lines, in_bytes
 from wrappers.parsed import Parsed
 from wrappers.record_reader import RecordReader, check_size, steps, understood, utf8, walk
+
+_BETWEEN = secrets.randbits(62)  # stands between lines that are read together: no site can know it
 
 
 class NdjsonReader(RecordReader):
@@ -33,7 +36,7 @@ class NdjsonReader(RecordReader):
         return walk(lines[0], steps(path)) if lines else ABSENT
 
     def cutter(self, headers: Mapping[str, str]) -> Cutter | None:
-        return Lines() if in_lines(headers) else None
+        return Lines() if in_bytes(headers) else None
 
 
 def _lines(relation: str, reply: Reply) -> list[Any]:
@@ -41,4 +44,15 @@ def _lines(relation: str, reply: Reply) -> list[Any]:
     body = utf8(what := f"{relation}: not NDJSON", reply)
     check_size(what, body)
     lines = [(number, line) for number, line in enumerate(body.split(b"\n"), 1) if line.strip()]
-    return [understood(f"{what}: line {number}", line) for number, line in lines]
+    found = _together([line for _, line in lines])
+    return [understood(f"{what}: line {n}", line) for n, line in lines] if found is None else found
+
+
+def _together(lines: list[bytes]) -> list[Any] | None:
+    """What the lines say, read as one list, which takes half as long; None unless each of them says one thing."""
+    try:
+        found = understood("", b"[" + (b",%d," % _BETWEEN).join(lines) + b"]")
+    except Unreadable:
+        return None
+    sound = len(found) == 2 * len(lines) - 1 and found[1::2].count(_BETWEEN) == len(lines) - 1
+    return found[::2] if sound else None

@@ -133,6 +133,7 @@ class _Fetch:
         self._garbled = 0
         self._last: SourceError | None = None
         self._logged_in_anew = False
+        self._recall: Recall | None = None  # of the attempt that is under way
         self._timer: asyncio.Timeout | None = None
         self._patient: asyncio.Timeout | None = None  # that of an attempt
         self._stopped = ""
@@ -201,7 +202,9 @@ class _Fetch:
     async def _ask(self, slot: Slot) -> Page:
         """One request and what its reply is read as, or was when it was last read."""
         e = self._errand
-        recall = Recall(self._shared.memory, e.runner.mirror, e.method, e.bind_set, e.bindings, e.request)
+        memory = self._shared.memory
+        recall = Recall(memory, e.runner.mirror, e.method, e.bind_set, e.bindings, e.request)
+        self._recall = recall
         started = e.runner.now
         if e.landed is not None and e.landed.count:  # the rest of a page, which is no page by itself
             return await self._read(await self._send(e.request, slot))
@@ -210,9 +213,9 @@ class _Fetch:
         page = recall.confirmed(reply)
         if page is None:
             page = await self._read(reply)
+        headers = recall.learn(reply, page)
         if e.landed is not None and e.landed.count:
             return page
-        headers = recall.learn(reply, page)
         until, stored = self._vouched(headers, started, came)
         if not stored:
             return page
@@ -281,6 +284,8 @@ class _Fetch:
         # From here on nothing is waited for: either a stretch has landed, or another attempt brings it.
         self._vouched({name.lower(): value for name, value in reply.headers.items()}, asked, e.runner.now)
         e.land(page)
+        if self._recall is not None:
+            self._recall.part(page.rows)
         e.runner.silence.heard(e.runner.now)
         e.runner.counts.rows += page.rows.num_rows
         landed.become(later, page.rows.num_rows)
@@ -298,8 +303,8 @@ class _Fetch:
             error.message = refused_as(error.message, reply.status, self._source)
             raise
         except Unreadable as error:
-            if e.landed is not None and e.landed.lines:
-                error.message += f" (counted from line {e.landed.lines:,} of the reply)"
+            if e.landed is not None and e.landed.size:
+                error.message += f" (counted from {e.landed.place} of the reply)"
             raise
 
     def _stop(self, why: str) -> None:

@@ -77,14 +77,23 @@ class Interprets(Protocol):
 
 
 class Cutter(Protocol):
-    """Where a reply that is still on its way may be cut: each stretch of it is whole records, and is read by itself."""
+    """Where a reply that is still on its way may be cut: each stretch of it is whole records, and is read by itself.
 
-    def head(self, start: bytes) -> bytes:
-        """What of the first stretch belongs to no record, and has to stand before the records of every other."""
+    `head` is what of the first stretch belongs to no record and is needed with the records of every other; it is empty
+    for the first.
+    """
+
+    def whole(self, part: bytes, head: bytes) -> int | None:
+        """How many bytes of this part, which begins as a stretch does, are whole records: 0 where it has none, and None
+        where this reply can't be cut at all."""
         ...
 
-    def whole(self, part: bytes) -> int:
-        """How many bytes of this part, which begins as a stretch does, are whole records; 0 where it has none."""
+    def head(self, first: bytes) -> bytes:
+        """That of the first stretch."""
+        ...
+
+    def reply(self, stretch: bytes, head: bytes, last: bool) -> bytes:
+        """A stretch as a reply of its own. It is no less wrong than in its place."""
         ...
 
 

@@ -282,7 +282,7 @@ class TestOtherQueries:
         run(main())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_no_query_ever_sends_more_than_it_may(data: st.DataObject) -> None:
     """Whatever fails, whoever joins: what only one query wants stays under its ceilings, and every lookup ends."""

@@ -204,7 +204,7 @@ class TestProcesses:
 
         asyncio.run(main())
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=25)
     @given(st.lists(st.tuples(st.integers(0, 40), st.booleans(), st.integers(-1, 1)), max_size=8))
     def test_however_they_end_no_day_gets_more(self, runs: list[tuple[int, bool, int]]) -> None:
         """Each run sends some, then is killed or not; days pass, and now and then the clock is set back."""

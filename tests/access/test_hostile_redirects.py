@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 from hostile_kit import Wire, raw_site
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
@@ -92,7 +92,6 @@ class TestWhatGoesAlong:
         with pytest.raises(Refused, match=r"circle at http://a\.test/2: declare"):
             trail.follow(302, ["/2"])
 
-    @settings(deadline=None)
     @given(st.integers(300, 308), st.lists(st.text(max_size=80) | st.text("htp:/@.[]%1\\#?", max_size=40)))
     def test_no_location_is_a_crash(self, status: int, locations: list[str]) -> None:
         trail = Trail(Hop(HERE, "GET", SECRETS), 5)

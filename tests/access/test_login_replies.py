@@ -87,7 +87,7 @@ async def test_what_an_endpoint_says_is_not_believed(name: str) -> None:
         ),
     )
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_whatever_it_says_there_is_a_token_or_a_failure(body: bytes) -> None:
     script = Scripted([Reply(200, {}, body)])
 

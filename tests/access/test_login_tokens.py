@@ -148,7 +148,7 @@ class TestTogether:
         ),
         st.lists(st.sampled_from([200, 200, 200, 401, 503]), min_size=1, max_size=10),
     )
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=150)
     def test_nobody_is_forgotten_whatever_happens(
         self, steps: list[tuple[str, float]], statuses: list[int]
     ) -> None:

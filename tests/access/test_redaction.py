@@ -44,14 +44,14 @@ def knowing(*secrets: str) -> Redaction:
 
 
 @given(SECRETS | AWKWARD, TEXTS | AWKWARD, TEXTS | AWKWARD)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 def test_no_text_keeps_a_secret(secret: str, before: str, after: str) -> None:
     cleaned = knowing(secret).clean(before + secret + after)
     assert secret not in cleaned
 
 
 @given(st.lists(SECRETS | AWKWARD, min_size=2, max_size=4), st.lists(TEXTS | AWKWARD, min_size=5, max_size=5))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_nor_one_of_several(secrets: list[str], texts: list[str]) -> None:
     text = "".join(text + secret for text, secret in zip(texts, secrets, strict=False))
     cleaned = knowing(*secrets).clean(text)
@@ -60,14 +60,13 @@ def test_nor_one_of_several(secrets: list[str], texts: list[str]) -> None:
 
 @pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=list(SPELLINGS))
 @given(secret=SECRETS | AWKWARD)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_nor_one_that_is_spelt_otherwise(spelling: Callable[[str], str], secret: str) -> None:
     assume(secret.strip("\\"))  # one of backslashes alone is hidden where it stands as it is
     assert spelling(secret) not in knowing(secret).clean(f"<{spelling(secret)}>")
 
 
 @given(before=st.text(max_size=10), secret=LONG, after=st.text(max_size=10), safe=st.booleans())
-@settings(deadline=None)
 def test_nor_one_inside_of_base64(before: str, secret: str, after: str, safe: bool) -> None:
     encode = urlsafe_b64encode if safe else b64encode
     told = encode(f"{before}:{secret}{after}".encode()).decode()
@@ -78,7 +77,6 @@ def test_nor_one_inside_of_base64(before: str, secret: str, after: str, safe: bo
 
 
 @given(secret=LONG, cut=st.integers(8, 60))
-@settings(deadline=None)
 def test_nor_a_part_of_one_that_was_cut_off(secret: str, cut: int) -> None:
     redaction = knowing(secret)
     for left in (secret[:cut], secret[-cut:]):

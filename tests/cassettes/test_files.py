@@ -6,7 +6,7 @@ import string
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mediator.catalog.model import Mirror
@@ -43,14 +43,12 @@ def _cassette(exchanges: list[tuple[Asked, Reply]]) -> Cassette:
     return cassette
 
 
-@settings(deadline=None)
 @given(_EXCHANGES)
 def test_what_was_written_is_read(exchanges: list[tuple[Asked, Reply]]) -> None:
     cassette = _cassette(exchanges)
     assert Cassette.parsed(cassette.text()) == cassette
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(_ASKED, _REPLIES), max_size=6, unique_by=lambda e: e[0]))
 def test_the_order_of_requests_does_not_matter(exchanges: list[tuple[Asked, Reply]]) -> None:
     assert _cassette(exchanges).text() == _cassette(exchanges[::-1]).text()

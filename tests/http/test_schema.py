@@ -214,7 +214,7 @@ def test_every_operation_does_what_the_document_says(
         cases |= strategy(GenerationMode.NEGATIVE)
 
     @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+        max_examples=EXAMPLES, database=None, derandomize=True, phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(cases, st.data())

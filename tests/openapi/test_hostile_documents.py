@@ -217,7 +217,7 @@ def _places(part: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [p for step, inner in steps for p in [(*above, step), *_places(inner, (*above, step))]]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(original=st.sampled_from(ORIGINALS), at=st.integers(0, 10_000), value=VALUES)
 def test_whatever_stands_somewhere_the_draft_loads_or_the_document_is_told(
     original: str, at: int, value: Any, tmp_path: Path

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sources
@@ -79,7 +79,6 @@ def _portions(dealing: Dealing, catalog: Catalog, name: str) -> dict[int, Source
 
 
 @given(_catalogs(), _SETTINGS, st.integers(1, 6))
-@settings(deadline=None)
 def test_portions_are_never_more_than_the_whole(catalog: Catalog, said: Settings, askers: int) -> None:
     dealing = dealt(catalog, catalog.relations.values(), said, askers)
     for name, whole in catalog.sources.items():
@@ -95,7 +94,6 @@ def test_portions_are_never_more_than_the_whole(catalog: Catalog, said: Settings
 
 
 @given(_catalogs(), _SETTINGS, st.integers(1, 6))
-@settings(deadline=None)
 def test_who_asks_a_source_has_a_part_of_its_limits_and_nobody_else(
     catalog: Catalog, said: Settings, askers: int
 ) -> None:
@@ -114,7 +112,6 @@ def test_who_asks_a_source_has_a_part_of_its_limits_and_nobody_else(
 
 
 @given(_catalogs(), st.integers(2, 6))
-@settings(deadline=None)
 def test_nobody_stands_idle_who_could_ask(catalog: Catalog, askers: int) -> None:
     """Sources that are asked by one asker each are not all asked by the same."""
     most = most_askers(catalog, catalog.relations.values(), Settings())

@@ -130,7 +130,7 @@ FORMS = (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     kind=st.sampled_from(sorted(KINDS)),
     form=st.sampled_from(FORMS),

@@ -27,7 +27,7 @@ def test_drawn(seed: int) -> None:
     check(seed)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, derandomize=True)
 @given(st.integers(min_value=1_000, max_value=10_000_000))
 def test_searched(seed: int) -> None:
     check(seed)

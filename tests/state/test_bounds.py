@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mediator.catalog.bindfields import facts, follows, holds, parted, shown
@@ -71,7 +71,6 @@ def test_what_covers_a_lookup_has_all_its_rows(
     assert coverage.covering(*wide, now=0.0) is not None, "what was asked covers itself"
 
 
-@settings(deadline=None)  # the first call compiles kernels
 @given(lookups=st.lists(_lookups(), min_size=1, max_size=3), rows=_ROWS)
 def test_rows_are_read_back_and_vouched_for_by_their_bounds(
     lookups: list[tuple[tuple[str, ...], tuple[Any, ...]]], rows: list[tuple[Any, ...]]

@@ -35,7 +35,7 @@ def _chunks(draw: st.DrawFn) -> tuple[pa.Schema, list[list[tuple[object, ...]]]]
     return schema, draw(st.lists(st.lists(row, max_size=30), min_size=1, max_size=5))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     _chunks(),
     st.lists(st.integers(1, 40), min_size=1, max_size=4),

@@ -35,7 +35,7 @@ ROWS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.data())
 def test_they_are_the_rows_that_were_packed(data: st.DataObject) -> None:
     stores = [_store(data.draw(ROWS)) for _ in range(data.draw(st.integers(1, 3)))]

@@ -19,7 +19,7 @@ WANTED = st.lists(st.integers(-6, 6), min_size=4, max_size=4)
 VALUE = st.one_of(st.none(), st.integers(-5, 5))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.lists(VALUE, max_size=12), min_size=1, max_size=6),
     st.lists(st.tuples(st.sampled_from(sorted(OPS)), WANTED), min_size=1, max_size=2),

@@ -69,7 +69,7 @@ def _nested_loop(left: Sequence[str | None], right: Sequence[str | None]) -> set
     return {(i, j) for i, a in enumerate(left) for j, b in enumerate(right) if a is not None and a == b}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(STRINGS, max_size=60)), max_size=8))
 def test_equal_strings_have_one_number_and_others_another(chunks: list[tuple[int, list[str | None]]]) -> None:
     columns = [_text() for _ in range(3)]
@@ -85,7 +85,7 @@ def test_equal_strings_have_one_number_and_others_another(chunks: list[tuple[int
     assert codes == list(range(-1, len(codes) - 1))  # dense, and no two the same
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(CHUNKS, CHUNKS, st.booleans(), st.booleans())
 def test_a_probe_finds_what_a_nested_loop_finds(
     left: list[list[str | None]], right: list[list[str | None]], shared: bool, late: bool

@@ -1,10 +1,15 @@
 """Rows from NDJSON."""
 
+import json
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from mediator.errors import SchemaChanged, Unreadable
 from tests.wrappers.replies import ISBN, PRICE, YEAR, reply
 from wrappers import NdjsonReader
+from wrappers.ndjson_reader import _lines
 
 READER = NdjsonReader(kind="ndjson", fields={"price": "offer.price"}, optional=("price",))
 FIELDS = (ISBN, YEAR, PRICE)
@@ -36,3 +41,21 @@ def test_what_stands_beside_the_rows_is_in_the_first_line() -> None:
     sent = reply('{"isbn": "1", "year": 1, "next": "/2"}\n{"isbn": "2", "year": 1}\n')
     assert READER.parse("books", FIELDS, sent).find("/next") == "/2"
     assert READER.look(sent, "next") == "/2"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["{}", '{"k":1}', "{},{}", '{"a":[1', "2]}", "[1", "2]", '"x', 'y"', "", "]", ","]),
+        max_size=6,
+    )
+)
+@example(["{},{}", '{"a":[1', "2]}"])
+def test_lines_that_are_something_together_are_none_by_themselves(lines: list[str]) -> None:
+    sent = reply("\n".join(lines))
+    try:
+        meant = [json.loads(line) for line in lines if line]
+    except ValueError:
+        with pytest.raises(Unreadable, match=r"line \d: "):
+            _lines("r", sent)
+    else:
+        assert _lines("r", sent) == meant

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+
+import pyarrow as pa
 
 from mediator.access.fresh.remembered import Memory, Remembered
 from mediator.access.fresh.validators import conditional, validators_of
@@ -40,6 +42,7 @@ class Recall:
         self._possible = conditional(request) and NOT_MODIFIED not in method.wrapper.empty_statuses
         self._carried = _unsent(request)
         known = memory.get(self._key) if self._possible else None
+        self._parts: list[pa.RecordBatch] = []
         # Equal requests are read otherwise where they know something else, such as how many pages there are.
         self._known = known if known is not None and _same(known.carried, self._carried) else None
 
@@ -62,6 +65,13 @@ class Recall:
             )
         return self._known.page
 
+    def part(self, rows: pa.RecordBatch) -> None:
+        """What came before the page that is to be learnt, of the same reply."""
+        self._parts.append(rows)
+        if sum(part.get_total_buffer_size() for part in self._parts) > self._memory.largest:
+            self._possible = False
+            self._parts.clear()
+
     def learn(self, reply: Reply, page: Page) -> Mapping[str, str]:
         """Remembers what the reply was read as, if it may be. Its headers, with those that a 304 leaves out."""
         headers = _small(reply.headers)
@@ -74,6 +84,8 @@ class Recall:
         if validators is None and self._known is not None:
             self._memory.forget(self._key)
         elif validators is not None:
+            if self._parts:
+                page = replace(page, rows=pa.concat_batches([*self._parts, page.rows]))
             lasting = {name: headers[name] for name in _LASTING if name in headers}
             self._memory.put(self._key, Remembered(validators, page, lasting, self._carried))
         return headers

@@ -42,6 +42,11 @@ class Memory:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def largest(self) -> int:
+        """Bytes that an entry may have."""
+        return self._most // _SHARE
+
     def get(self, key: Hashable) -> Remembered | None:
         entry = self._entries.get(key)
         if entry is not None:
@@ -51,7 +56,7 @@ class Memory:
     def put(self, key: Hashable, entry: Remembered) -> None:
         """From now on this is what the request means, unless it is too large to be remembered."""
         self.forget(key)
-        if entry.size > self._most // _SHARE:
+        if entry.size > self.largest:
             return
         self._entries[key] = entry
         self.size += entry.size

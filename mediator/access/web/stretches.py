@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from mediator.access.web.body import too_large
 from mediator.catalog.wrapper import Cutter, Reply
 from mediator.errors import Unreadable
 
@@ -40,6 +41,11 @@ class Landed:
         self.count, self.size, self.lines, self.seen = later.count, later.size, later.lines, later.seen
         self.rows += rows
 
+    @property
+    def place(self) -> str:
+        """Where it goes on behind the stretches."""
+        return f"line {self.lines:,}" if self.lines else f"byte {self.size:,}"
+
     def check(self, digest: bytes) -> None:
         """Raises `Unreadable` unless a reply that begins so is the one that the stretches are of."""
         if digest != self.seen.digest():
@@ -58,29 +64,43 @@ class Stretches:
     give: Callable[[Reply, bytes], Awaitable[None]]  # a stretch as a reply, and what of it is new
 
     async def rest(
-        self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes], cutter: Cutter
+        self, status: int, headers: Mapping[str, str], chunks: AsyncIterator[bytes], cutter: Cutter, most: int
     ) -> bytes:
-        """The end of the reply, when all that was before has been given."""
-        buffer, window = bytearray(), STRETCH
-        async for chunk in _behind(chunks, self.landed):
+        """The end of the reply, when all that was before has been given; `most` is for one that can't be cut."""
+        landed, buffer, window = self.landed, bytearray(), STRETCH
+        chunks = _behind(chunks, landed)
+        async for chunk in chunks:
             buffer += chunk
             while len(buffer) > window:
                 part = bytes(buffer[:window])
-                size = await asyncio.to_thread(cutter.whole, part)
+                size = await asyncio.to_thread(cutter.whole, part, landed.head)
+                if size is None:
+                    return await _whole(buffer, chunks, most)
                 if not size:  # there is no record that short
                     window *= 2
                     if window > _LONGEST * STRETCH:
                         raise Unreadable(
-                            f"behind line {self.landed.lines:,} no record ends within {len(part):,} bytes: is it"
+                            f"behind {landed.place} no record ends within {len(part):,} bytes: is it"
                             " what the declaration says it is, and every quotation closed?"
                         )
                     continue
                 stretch = part[:size]
                 del buffer[:size]
-                await self.give(Reply(status, headers, self.landed.head + stretch), stretch)
-                self.landed.head = self.landed.head or cutter.head(stretch)
+                body = await asyncio.to_thread(cutter.reply, stretch, landed.head, False)
+                await self.give(Reply(status, headers, body), stretch)
+                landed.head = landed.head or cutter.head(stretch)
                 window = STRETCH
-        return self.landed.head + bytes(buffer)
+        return cutter.reply(bytes(buffer), landed.head, True)
+
+
+async def _whole(begun: bytearray, chunks: AsyncIterator[bytes], most: int) -> bytes:
+    async for chunk in chunks:
+        if len(begun) > most:
+            break
+        begun += chunk
+    if len(begun) > most:
+        raise too_large(most)
+    return bytes(begun)
 
 
 async def _behind(chunks: AsyncIterator[bytes], landed: Landed) -> AsyncIterator[bytes]:

@@ -183,14 +183,15 @@ class HttpTransport:
     ) -> bytes:
         """All of it, or what is left when its stretches have been given."""
         cutter = stretches.cutter(headers) if stretches is not None and response.status == _OK else None
-        most = source.largest_reply or (self._bounds.body if cutter is None else self._bounds.long_body)
+        most = source.largest_reply or self._bounds.body
         encoding = headers.get("content-encoding", "")
         if stretches is None or cutter is None:
             if (response.content_length or 0) > most:
                 raise too_large(most)
             return await read_body(response.content, encoding, most, self._bounds.ratio)
-        chunks = unpacked(response.content, encoding, most, self._bounds.ratio)
-        return await stretches.rest(response.status, headers, chunks, cutter)
+        long = source.largest_reply or self._bounds.long_body
+        chunks = unpacked(response.content, encoding, long, self._bounds.ratio)
+        return await stretches.rest(response.status, headers, chunks, cutter, most)
 
     def _check_headers(self, response: aiohttp.ClientResponse) -> None:
         """Each header by itself, and how many there are, is checked while they are being read."""
