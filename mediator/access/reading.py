@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import Any
 
 from mediator.access.apart import apart
 from mediator.access.limits.backoff import Calendar, retry_after
 from mediator.access.method import Method
 from mediator.access.promises import check_exact
+from mediator.access.uncollected import uncollected
 from mediator.catalog.model import BindSet
 from mediator.catalog.statement import Result
 from mediator.catalog.wrapper import Binding, Meaning, Page, Reply, Request, Wrapper
@@ -59,8 +61,13 @@ async def understood(
     if _may_be_slow(method.wrapper):
         page = await apart(lambda: _read(*args))
     else:
-        page = await asyncio.to_thread(_read, *args) if _large(reply) else _read(*args)
+        page = await asyncio.to_thread(_read_large, *args) if _large(reply) else _read(*args)
     return page
+
+
+def _read_large(*args: Any) -> Page:
+    with uncollected():
+        return _read(*args)
 
 
 def understood_now(
