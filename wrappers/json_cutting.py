@@ -34,7 +34,7 @@ class Records:
                 return opening
             start = opening
         end = _last_end(part[start:])
-        return start + end if end else 0
+        return start + end if end else end
 
     def head(self, first: bytes) -> bytes:
         return first[: _opening(first, self.path)]
@@ -43,6 +43,8 @@ class Records:
         end = b"" if last else b"]" + b"}" * len(self.path)
         if not head:
             return stretch + end
+        if not last:  # what stands before the list is read once with its beginning, and once with its end
+            head = b"".join(b"{%b:" % orjson.dumps(name) for name in self.path) + b"["
         records = stretch.lstrip(_SPACE)
         if records.startswith(b","):
             records = records[1:].lstrip(_SPACE)
@@ -88,8 +90,9 @@ def _name(text: bytes) -> object:
         return None
 
 
-def _last_end(text: bytes) -> int:
-    """Where the last whole record ends, in a text that begins within the list; 0 where there is none."""
+def _last_end(text: bytes) -> int | None:
+    """Where the last whole record ends, in a text that begins within the list: 0 where none does, and None where the
+    list has ended before."""
     if b"\\" in text:  # what is escaped is no sign
         text = text.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
     signs = np.frombuffer(text.translate(_SIGNS), np.int8)
@@ -101,4 +104,6 @@ def _last_end(text: bytes) -> int:
     over = np.flatnonzero(depth < 0)  # there the list ends
     stop = over[0] if len(over) else len(depth)
     ends = np.flatnonzero((depth[:stop] == 0) & (signs[:stop] < 0))
-    return int(places[ends[-1]]) + 1 if len(ends) else 0
+    if len(ends):
+        return int(places[ends[-1]]) + 1
+    return None if len(over) else 0

@@ -84,8 +84,8 @@ class Cutter(Protocol):
     """
 
     def whole(self, part: bytes, head: bytes) -> int | None:
-        """How many bytes of this part, which begins as a stretch does, are whole records: 0 where it has none, and None
-        where this reply can't be cut at all."""
+        """How many bytes of this part, which begins as a stretch does, are whole records: 0 where more has to come to
+        know, and None where all that is left has to be read as a whole."""
         ...
 
     def head(self, first: bytes) -> bytes:

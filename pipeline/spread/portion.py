@@ -47,9 +47,7 @@ class Due:
     shared: list[Shared]
     entries: list[Entry]
     done: list[Done]
-    counts: Counts = field(
-        default_factory=dict
-    )  # with these entries: more may come while they are being written
+    counts: Counts = field(default_factory=dict)  # as of these entries: more may come while they are written
 
 
 @dataclass

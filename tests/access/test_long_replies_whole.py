@@ -46,6 +46,19 @@ class TestWhatIsReadAsAWhole:
             found, report = await answer("SELECT k FROM r", catalog)
         assert (found, report.complete) == ([(1,)], True)
 
+    async def test_so_is_what_comes_behind_the_list(self, tmp_path: Path) -> None:
+        behind = {"beside": [{"k": -1, "v": "v"}] * 2_000}
+        body = json.dumps({"items": [{"k": k, "v": "v"} for k in range(200)], **behind})
+        async with serving(says(body)) as site:
+            for most, complete in (("1MB", True), ("30kB", False)):
+                catalog = declared(
+                    site, tmp_path, kind="json, rows: items", source=f", largest_reply: {most}"
+                )
+                found, report = await answer("SELECT k FROM r", catalog)
+                assert found[:100] == [(k,) for k in range(100)]
+                assert report.complete == complete
+                assert len(found) == 200 or not complete
+
     @pytest.mark.parametrize(
         "method",
         [

@@ -75,7 +75,8 @@ class Stretches:
                 part = bytes(buffer[:window])
                 size = await asyncio.to_thread(cutter.whole, part, landed.head)
                 if size is None:
-                    return await _whole(buffer, chunks, most)
+                    whole = await _whole(buffer, chunks, most)
+                    return cutter.reply(whole, landed.head, True)
                 if not size:  # there is no record that short
                     window *= 2
                     if window > _LONGEST * STRETCH:
