@@ -1,3 +1,5 @@
+"""Fixtures of several files of this room."""
+
 from __future__ import annotations
 
 import pytest

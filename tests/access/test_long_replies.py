@@ -12,18 +12,7 @@ from typing import Any
 import pytest
 from access_kit import answered
 from aiohttp import web
-from long_replies_kit import (
-    ALL,
-    INDEXED,
-    answer,
-    declared,
-    document,
-    endless,
-    expected,
-    says,
-    serving,
-    text,
-)
+from long_replies_kit import ALL, INDEXED, answer, declared, document, endless, expected, says, serving, text
 
 from mediator.access import Access
 from mediator.answering import answering

@@ -7,17 +7,7 @@ from pathlib import Path
 
 import pytest
 from access_kit import answered
-from long_replies_kit import (
-    ALL,
-    Site,
-    answer,
-    declared,
-    document,
-    expected,
-    says,
-    serving,
-    text,
-)
+from long_replies_kit import ALL, Site, answer, declared, document, expected, says, serving, text
 
 from mediator.access import Access
 from mediator.access.fresh.remembered import Memory

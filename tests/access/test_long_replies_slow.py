@@ -9,11 +9,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from access_kit import Scripted, answered, scan
-from long_replies_kit import (
-    FIELDS,
-    STRETCH,
-    text,
-)
+from long_replies_kit import FIELDS, STRETCH, text
 
 from fixtures.virtual import run
 from mediator.access import Access

@@ -7,15 +7,7 @@ from pathlib import Path
 
 import pytest
 from access_kit import answered
-from long_replies_kit import (
-    ALL,
-    answer,
-    declared,
-    expected,
-    says,
-    serving,
-    text,
-)
+from long_replies_kit import ALL, answer, declared, expected, says, serving, text
 
 from mediator.access import Access
 

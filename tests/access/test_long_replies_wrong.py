@@ -8,16 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from long_replies_kit import (
-    STRETCH,
-    answer,
-    declared,
-    endless,
-    expected,
-    says,
-    serving,
-    text,
-)
+from long_replies_kit import STRETCH, answer, declared, endless, expected, says, serving, text
 
 pytestmark = pytest.mark.usefixtures("short_stretches")
 

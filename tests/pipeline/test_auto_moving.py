@@ -9,6 +9,7 @@ from typing import Any, Self
 import pytest
 
 from fixtures import Web
+from fixtures.behaviour import Behaviour, Fault
 from mediator.access import Statistics
 from mediator.answering import Mediator
 from mediator.catalog.ceilings import Ceilings
@@ -65,8 +66,16 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[There]:
     return found
 
 
-async def test_a_stop_while_it_moves_is_heard_there(calm: Web, moved: asyncio.Queue[There]) -> None:
-    async with Mediator(calm.catalog) as mediator, asyncio.TaskGroup() as group:
+@pytest.fixture
+def endless(trade: Web) -> Web:
+    """One by which no query ends before it moves."""
+    for mirror in ("offers_north", "offers_south"):
+        trade.behave(mirror, Behaviour(faults=(Fault("hang", probability=1.0),)))
+    return trade
+
+
+async def test_a_stop_while_it_moves_is_heard_there(endless: Web, moved: asyncio.Queue[There]) -> None:
+    async with Mediator(endless.catalog) as mediator, asyncio.TaskGroup() as group:
         answers = mediator.answering(SQL, engine="auto", memory=1_000)
 
         async def stop() -> None:
@@ -83,9 +92,9 @@ async def test_a_stop_while_it_moves_is_heard_there(calm: Web, moved: asyncio.Qu
             assert any(r.asked for r in answers.report.relations), "what was asked here is in its report"
 
 
-async def test_its_time_and_its_ceilings_do_not_begin_anew(calm: Web, moved: asyncio.Queue[There]) -> None:
-    async with Mediator(calm.catalog) as mediator, asyncio.TaskGroup() as group:
-        source = calm.catalog.relations["books"].methods[0].mirrors[0].source
+async def test_its_time_and_its_ceilings_do_not_begin_anew(endless: Web, moved: asyncio.Queue[There]) -> None:
+    async with Mediator(endless.catalog) as mediator, asyncio.TaskGroup() as group:
+        source = endless.catalog.relations["books"].methods[0].mirrors[0].source
         answers = mediator.answering(
             SQL, engine="auto", memory=1_000, max_seconds=600, max_calls=1_000,
             per_source={source: Ceilings(calls=500)},
