@@ -1,4 +1,4 @@
-"""How long the event loop is held up while a large join runs in the same process.
+"""How long the event loop is held up while a large join runs in the same process, which is set to what a server's is.
 
 The local bench's join is asked of a mediator whose sources answer from memory, again and again, each time with empty
 SteMs. Meanwhile a ticker on the same loop sleeps for a few milliseconds at a time: how much too late it wakes is how
@@ -13,6 +13,7 @@ import asyncio
 from math import ceil
 from pathlib import Path
 
+from api.http.serving import settle_in
 from bench.memory import Memory, catalog_of
 from bench.result import Result
 from bench.shapes import NAMES, Shape, shape
@@ -35,6 +36,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(options: argparse.Namespace) -> Result:
+    settle_in()
     data = shape(options.shape, options.rows)
     return asyncio.run(measured(data, options.page, options.seconds, options.threads))
 

@@ -29,6 +29,9 @@ _SLAB = 1 << 23
 _ALIGNMENT = 64
 _MAP = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)}
 _MINCORE = getattr(ctypes.CDLL(None), "mincore", None)
+# Not Python's own, which has everybody wait for the interpreter while the system has it wait: pages that join others of
+# their kind are not taken on before whoever touches one of those for the first time has it, from the host if need be.
+_MADVISE = getattr(ctypes.CDLL(None), "madvise", None)
 WAIT = 10.0  # seconds that pages wait to be used again
 _SHARE = 4  # of the machine's memory, one part in so many may wait at most
 
@@ -76,8 +79,9 @@ class Spare:
 def _held(pages: mmap.mmap, size: int) -> int:
     """How much memory the pages take, and that is never nothing; all of their size, where the system does not say."""
     there = np.empty(-(-size // mmap.PAGESIZE), np.uint8)
-    first = ctypes.byref(ctypes.c_char.from_buffer(pages))
-    if _MINCORE is None or _MINCORE(first, ctypes.c_size_t(size), there.ctypes.data_as(ctypes.c_void_p)):
+    if _MINCORE is None or _MINCORE(
+        _first(pages), ctypes.c_size_t(size), there.ctypes.data_as(ctypes.c_void_p)
+    ):
         return size
     return max(1, int(np.count_nonzero(there & 1))) * mmap.PAGESIZE
 
@@ -151,7 +155,11 @@ def _pages(size: int) -> mmap.mmap | None:
         pages = mmap.mmap(-1, size, **_MAP)
     except (OSError, ValueError):
         return None
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with suppress(OSError):  # a kernel without huge pages
-            pages.madvise(mmap.MADV_HUGEPAGE)
+    if _MADVISE is not None and hasattr(mmap, "MADV_HUGEPAGE"):
+        _MADVISE(_first(pages), ctypes.c_size_t(size), mmap.MADV_HUGEPAGE)  # a kernel without them says no
     return pages
+
+
+def _first(pages: mmap.mmap) -> Any:
+    """Where they begin, for the system."""
+    return ctypes.byref(ctypes.c_char.from_buffer(pages))

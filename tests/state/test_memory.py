@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -185,3 +187,22 @@ async def test_a_mediator_gives_back_what_its_queries_have_left(
         del left
         assert spare.size
     assert spare.size == 0
+
+
+def test_large_arrays_have_huge_pages_where_the_system_knows_them() -> None:
+    there = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not there.exists() or "[never]" in there.read_text():
+        pytest.skip("this system has no huge pages")
+    array = zeros(COUNT, np.int64)
+    flags, inside = "", False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= array.ctypes.data < int(found[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            flags = line
+    assert "hg" in flags.split()
+
+
+def test_a_system_that_cannot_be_told_of_huge_pages_gives_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_MADVISE", None)
+    assert not zeros(COUNT, np.int64).any()
