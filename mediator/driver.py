@@ -9,7 +9,6 @@ share.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,19 +20,22 @@ import pyarrow as pa
 
 from mediator.access import Access, Statistics
 from mediator.access.wishes import Hedging
+from mediator.alarm import Alarm
 from mediator.catalog.ceilings import NO_CEILINGS, Ceilings
 from mediator.errors import MediatorError
 from mediator.fairness import Share
 from mediator.flow.events import Ask, Event
 from mediator.live import Live, sources_of
-from mediator.output.records import Partial, Record, Records, Rows
+from mediator.output.records import Record, Records, Rows
 from mediator.output.report import Paused, Report
 from mediator.output.work import Work
 from mediator.stages import Stages
+from mediator.standing import Standing
 from mediator.statements.patience import Interrupted, Patience
 from mediator.steering import CannotSteer, Steering, Wheel
 from mediator.tracing.trace import Trace
 from mediator.turns import Turns
+from mediator.unread import Unread
 
 T = TypeVar("T")
 
@@ -78,41 +80,28 @@ class Answers:
         self._trace = trace
         self._wheel = wheel
         self._hedging: Hedging = hedging
-        self._buffered = buffered  # answers that may wait for their reader
         self._held: tuple[Paused, ...] | None = None  # what waited for paused sources when the query ended
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stages: Stages | None = None
-        self._found: deque[Record] = deque()
-        self._waiting_rows = 0
+        self._standing = Standing()
         self._stirred = asyncio.Event()
-        self._readable = asyncio.Event()
+        self._unread = Unread(buffered, self._stirred.set)
         self._why_stop = ""
         self._why_broken_off = ""
         self._over = asyncio.Event()
         self._error: BaseException | None = None
         self._fault: Exception | None = None  # of a step that was done between two turns
-        self._apart = False  # a thread is taking this query's turn
         self._since: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._waking: asyncio.TimerHandle | None = None
-        self._hurrying: asyncio.TimerHandle | None = None
+        self._time_up, self._waking, self._last_words = Alarm(), Alarm(), Alarm()
         self._share = Share()  # of the turns
         self._patience = Patience()
-        self._watched = False  # somebody wanted the report meanwhile
-        self._last_report = Report()
-        self._watched_live = False  # or a look at how it goes
-        self._last_live = Live()
         self._sources: tuple[str, ...] = ()
 
     @property
     def report(self) -> Report:
         """How things stand; while a thread takes a turn, how they stood before that."""
-        if self._apart:
-            self._watched = True
-            return self._last_report
-        if self._stages is not None:
-            self._last_report = self._stages.report()
-        report = replace(self._last_report, stopped=self._last_report.stopped or self._why_broken_off)
+        report = self._standing.report()
+        report = replace(report, stopped=report.stopped or self._why_broken_off)
         if self._loop is not None:
             report = replace(report, paused=self.paused)
         if self.untraced:
@@ -127,11 +116,7 @@ class Answers:
     def live(self) -> Live:
         """How the query routes, what it waits for and what is stored, as it stands; while a thread takes a turn, how it
         stood before that."""
-        if self._apart:
-            self._watched_live = True
-        elif self._stages is not None:
-            self._last_live = self._stages.live()
-        return self._last_live.with_sources(self._access.sources(self._sources))
+        return self._standing.live().with_sources(self._access.sources(self._sources))
 
     def statistics(self) -> Statistics:
         """What every source has been asked and has answered, by all queries of the process."""
@@ -145,6 +130,7 @@ class Answers:
             await self._start()
         except BaseException as error:
             self._over.set()
+            self._unread.end()
             self._break_off(f"failed: {error}")
             self._turns.leave(self)
             await self._close_trace()
@@ -168,7 +154,7 @@ class Answers:
         """End at once, in place of leaving the block, for whoever goes on elsewhere: answers that were found and not
         read yet."""
         await self.__aexit__(None, None, None)
-        return [record.batch for record in self._found if isinstance(record, Rows)]
+        return self._unread.answers()
 
     @property
     def ended(self) -> bool:
@@ -207,17 +193,7 @@ class Answers:
         """What is to be told next; none after the end."""
         if self._stages is None:
             raise RuntimeError("The query has not been started: `async with ... as answers` does")
-        while not self._found:
-            if self._error is not None:
-                raise self._error
-            if self._over.is_set():
-                return None
-            self._readable.clear()
-            await self._readable.wait()
-        record = self._found.popleft()
-        self._waiting_rows -= _rows_of(record)
-        self._stirred.set()
-        return record
+        return await self._unread.next()
 
     @property
     def steering(self) -> Steering:
@@ -262,8 +238,8 @@ class Answers:
 
     def _hurry(self) -> None:
         """What SQL still makes of what was found has so much time, and no more."""
-        if self._loop is not None and self._hurrying is None and not self._over.is_set():
-            self._hurrying = self._loop.call_later(_LAST_WORDS, self._patience.lose)
+        if self._loop is not None and not self._last_words.was_set and not self._over.is_set():
+            self._last_words.set(self._loop.time() + _LAST_WORDS, self._patience.lose)
 
     async def stopped(self, why: str) -> None:
         """`stop`, and wait until no more turns are taken for this query."""
@@ -294,8 +270,9 @@ class Answers:
         async with self._turns.taken(self._share):
             # In one turn, so that what is found to be stored and fresh still is when it is asked for.
             self._stages = self._make_stages()
+            self._standing.begin(self._stages)
             work = await self._begun(self._stages)
-        self._last_report = self._stages.report()
+        self._standing.report()  # so that there is one while a thread takes the first turn
         self._sources = tuple(s for eddy in self._stages.eddies().values() for s in sources_of(eddy))
         self._steered()
         self._obey(work)
@@ -321,9 +298,8 @@ class Answers:
         if seconds is not None:
             why = f"the query may take {seconds:g} s (max_seconds), and needs more"
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_at(
-                (loop.time() if self._since is None else self._since) + seconds, self.stop, why
-            )
+            began = loop.time() if self._since is None else self._since
+            self._time_up.set(began + seconds, partial(self.stop, why))
 
     def _steered(self) -> None:
         """What waits is put in its new order; what floats is, as soon as nobody turns."""
@@ -344,10 +320,6 @@ class Answers:
     def _paused(self) -> tuple[Paused, ...]:
         waiting = self._visit.paused()
         return tuple(Paused(source, waiting.get(source, 0)) for source in self.steering.paused)
-
-    @property
-    def _full(self) -> bool:
-        return self._waiting_rows > self._buffered
 
     def _deliver(self, event: Event) -> None:
         if self._trace is not None:
@@ -372,13 +344,15 @@ class Answers:
     async def _run(self, stages: Stages) -> None:
         try:
             while not stages.finished and not self._why_stop:
-                if self._full or stages.idle:
-                    self._wake_at(stages.due)
+                if self._unread.full or stages.idle:
+                    if stages.due is not None:
+                        self._waking.set(stages.due, self._stirred.set)
                     await self._stirred.wait()
+                    self._waking.off()
                     # What arrives within this turn of the loop is taken in together.
                     await asyncio.sleep(0)
                 self._stirred.clear()
-                if not self._full and not self._why_stop:
+                if not self._unread.full and not self._why_stop:
                     with suppress(Interrupted):  # it was to stop in the middle of a statement
                         await self._take(stages, self._turn)
             if not stages.finished:
@@ -410,11 +384,11 @@ class Answers:
         until, heavy, work = self._loop.time() + _LONGEST, stages.load > _LIGHT, Work()
         for step in range(_HEAVY_STEPS if heavy else _LIGHT_STEPS):
             # Twice as many each time: how long one takes is known then.
-            work.add(stages.turn(1 << step, self._buffered) if heavy else stages.turn())
+            work.add(stages.turn(1 << step, self._unread.room) if heavy else stages.turn())
             if stages.idle or self._why_stop or self._loop.time() >= until:
                 break
             if heavy:
-                if sum(batch.num_rows for batch in work.answers) >= self._buffered:
+                if sum(batch.num_rows for batch in work.answers) >= self._unread.room:
                     break
             elif stages.load > _LIGHT:
                 break
@@ -433,22 +407,12 @@ class Answers:
         for record in work.records:
             if self._trace is not None and isinstance(record, Rows):
                 self._trace.answered(record.batch.num_rows)
-            self._found.append(record)
-            self._waiting_rows += _rows_of(record)
-            self._readable.set()
-
-    def _wake_at(self, due: float | None) -> None:
-        """Look again by then, whatever happens meanwhile."""
-        if self._waking is not None:
-            self._waking.cancel()
-        loop = asyncio.get_running_loop()
-        self._waking = None if due is None else loop.call_at(due, self._stirred.set)
+            self._unread.put(record)
 
     def _break_off(self, why: str) -> None:
         """Call back all that is under way. No effect on a query that has ended."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._wake_at(None)
+        self._time_up.off()
+        self._waking.off()
         if self._stages is not None and not self._stages.finished:
             self._held = self.paused
         self._visit.close()
@@ -460,11 +424,10 @@ class Answers:
         self._patience.lose()  # a snapshot may still run, which nobody wants any more
         if pump.cancelled() and self._error is None:
             self._error = MediatorError("The query was left before its end")
-        if self._hurrying is not None:
-            self._hurrying.cancel()
+        self._last_words.off()
         self._held = self.paused
         self._over.set()
-        self._readable.set()
+        self._unread.end(self._error)
 
     def _patiently(self, work: Callable[[], T]) -> T:
         with self._patience.at_hand():
@@ -472,19 +435,14 @@ class Answers:
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         """Run to its end even if the caller is cancelled: what it works on is shared."""
-        if self._watched and self._stages is not None:
-            self._last_report = self._stages.report()
-        if self._watched_live and self._stages is not None:
-            self._last_live = self._stages.live()
-        self._apart = True
-        done = self._turns.in_thread(partial(self._patiently, work))
         cancelled: asyncio.CancelledError | None = None
-        while not done.done():
-            try:
-                await asyncio.wait([done])
-            except asyncio.CancelledError as error:
-                cancelled = error
-        self._apart = False
+        with self._standing.lend():
+            done = self._turns.in_thread(partial(self._patiently, work))
+            while not done.done():
+                try:
+                    await asyncio.wait([done])
+                except asyncio.CancelledError as error:
+                    cancelled = error
         if cancelled is not None:
             done.exception()  # nobody is left to be told
             raise cancelled
@@ -496,8 +454,3 @@ def _running_in(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
-
-
-def _rows_of(record: Record) -> int:
-    """How much it is to keep for its reader."""
-    return record.batch.num_rows if isinstance(record, Rows | Partial) else 0

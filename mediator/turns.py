@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Protocol, TypeVar
 
+from mediator.alarm import Alarm
 from mediator.clock import Clock, monotonic
 from mediator.errors import MediatorError
 from mediator.fairness import FairLock, Share
@@ -46,7 +47,7 @@ class Turns:
         self._due: deque[Callable[[], object]] = deque()
         self._queries: dict[Turning, None] = {}
         self._closed = False
-        self._tidying: asyncio.TimerHandle | None = None
+        self._tidying = Alarm()
         self._turners = ThreadPoolExecutor(_TURNERS, "turn")
         # Who waits for other processes is not humble: it holds the interpreter at times, and everybody would wait.
         humbly = None if duck.elsewhere() else _humbly
@@ -67,8 +68,7 @@ class Turns:
         self._closed = True
         for query in tuple(self._queries):
             await query.stopped(why)
-        if self._tidying is not None:
-            self._tidying.cancel()
+        self._tidying.off()
         self._turners.shutdown(wait=False)
         self._asides.shutdown(wait=False)
         SPARE.release(wait=0.0)
@@ -118,11 +118,11 @@ class Turns:
 
     def _tidy_later(self) -> None:
         """The memory that queries have left goes back to the system when no other has used it for a while."""
-        if self._tidying is None and SPARE.size and not self._closed:
-            self._tidying = asyncio.get_running_loop().call_later(WAIT, self._tidy)
+        if not self._tidying.was_set and SPARE.size and not self._closed:
+            self._tidying.set(asyncio.get_running_loop().time() + WAIT, self._tidy)
 
     def _tidy(self) -> None:
-        self._tidying = None
+        self._tidying.off()
         SPARE.release()
         self._tidy_later()
 

@@ -151,10 +151,10 @@ def test_a_query_rests_when_nobody_reads() -> None:
         async with mediating(web) as mediator, mediator.answering(PAIRS) as answers:
             await asyncio.sleep(100)
             # What one turn may add to a full buffer is bounded too.
-            assert BUFFERED < answers._waiting_rows < 20 * BUFFERED
-            before = answers._waiting_rows
+            assert BUFFERED < answers._unread.rows < 20 * BUFFERED
+            before = answers._unread.rows
             await asyncio.sleep(100)
-            assert answers._waiting_rows == before
+            assert answers._unread.rows == before
             found = sum([batch.num_rows async for batch in answers])
             assert found == 9_000_000
             assert answers.report.complete
@@ -174,7 +174,7 @@ def test_what_waits_for_a_resting_query_serves_the_others() -> None:
             ) as resting,
         ):
             await asyncio.sleep(100)
-            assert resting._waiting_rows > BUFFERED
+            assert resting._unread.rows > BUFFERED
             found, report = await ask(mediator, "SELECT prize FROM prizes")
             check_same(found, truth(web.tables, "SELECT prize FROM prizes"))
             assert report.complete
@@ -464,7 +464,7 @@ def test_the_report_can_be_read_while_a_thread_takes_a_turn() -> None:
                 asked, apart = [], 0
                 async for _ in answers:
                     for _ in range(20):
-                        apart += answers._apart
+                        apart += answers._standing.lent
                         report = answers.report
                         asked.append(sum(r.asked for r in report.relations))
                         assert not report.stopped

@@ -182,7 +182,7 @@ def test_a_bag_whose_scan_was_cut_short_is_scanned_anew(name: str, cut: str) -> 
 
 async def _rest(answers: Answers) -> None:
     await asyncio.sleep(100)
-    assert answers._waiting_rows > 200_000
+    assert answers._unread.rows > 200_000
 
 
 def test_a_scan_that_failed_while_its_query_rested() -> None:
