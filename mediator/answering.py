@@ -54,6 +54,7 @@ from mediator.query.preferences import preferred
 from mediator.query.understand import understand
 from mediator.stages import Stages
 from mediator.state.hands import Hands
+from mediator.state.memory import SPARE
 from mediator.state.warming import devote, warm
 from mediator.steering import Wheel
 from mediator.store.profile import load as load_profile
@@ -151,6 +152,9 @@ class Mediator:
                     await self._close_store()
                 finally:
                     self._house.hands.close()
+                    # What is here refers to one another: what was stored would stay until Python looks for such.
+                    self._house = self._keeping = None
+                    SPARE.release(wait=0.0)
 
     def answering(
         self,
@@ -307,7 +311,7 @@ class Mediator:
     def _opened(self) -> House:
         if self._house is None:
             raise MediatorError(
-                "The mediator has not been opened: `async with Mediator(...) as mediator` does"
+                "The mediator is not open: inside `async with Mediator(...) as mediator` it is"
             )
         return self._house
 

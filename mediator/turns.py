@@ -71,7 +71,6 @@ class Turns:
         self._tidying.off()
         self._turners.shutdown(wait=False)
         self._asides.shutdown(wait=False)
-        SPARE.release(wait=0.0)
 
     @asynccontextmanager
     async def taken(self, share: Share | None = None) -> AsyncIterator[None]:

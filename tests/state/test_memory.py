@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pytest
 
 from fixtures import book_trade
-from mediator import turns
+from mediator import answering, turns
 from mediator.answering import Mediator
+from mediator.catalog.model import Catalog
 from mediator.state import memory
 from mediator.state.growable import Growable
 from mediator.state.memory import LARGE, WAIT, Slabs, Spare, empty, zeros
+from mediator.state.rowstore import RowStore
 
 COUNT = LARGE // 8 + 5
 
@@ -170,8 +173,8 @@ async def test_a_mediator_gives_back_what_its_queries_have_left(
     monkeypatch: pytest.MonkeyPatch, clock: Scripted
 ) -> None:
     spare = Telling(64 * LARGE, clock)
-    monkeypatch.setattr(turns, "SPARE", spare)
-    monkeypatch.setattr(memory, "SPARE", spare)
+    for room in (answering, turns, memory):
+        monkeypatch.setattr(room, "SPARE", spare)
     monkeypatch.setattr(turns, "WAIT", 0.01)
     async with book_trade(size=30) as web, Mediator(web.catalog) as mediator:
         left = empty(COUNT, np.int64)
@@ -187,6 +190,40 @@ async def test_a_mediator_gives_back_what_its_queries_have_left(
         del left
         assert spare.size
     assert spare.size == 0
+
+
+async def test_a_mediator_that_is_closed_leaves_nothing_even_if_python_does_not_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[weakref.ref[RowStore]] = []
+    begin = RowStore.__init__
+
+    def noted(store: RowStore, schema: pa.Schema) -> None:
+        made.append(weakref.ref(store))
+        begin(store, schema)
+
+    monkeypatch.setattr(RowStore, "__init__", noted)
+    async with book_trade(size=30) as web:
+        await mediated(web.catalog)  # what is made once is made
+        made.clear()
+        gc.collect()
+        gc.disable()
+        try:
+            await mediated(web.catalog)
+            assert made
+            assert not any(store() for store in made)
+        finally:
+            gc.enable()
+
+
+async def mediated(catalog: Catalog) -> None:
+    async with Mediator(catalog) as mediator:
+        async with mediator.answering(
+            "SELECT b.title, o.price FROM books b JOIN offers o USING (isbn)"
+        ) as answers:
+            assert [batch async for batch in answers]
+        assert answers.report.complete
+        del answers
 
 
 def test_large_arrays_have_huge_pages_where_the_system_knows_them() -> None:
