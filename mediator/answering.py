@@ -119,22 +119,21 @@ class Mediator:
         await asyncio.to_thread(devote if self._devoted else warm)
         if self._store is not None:
             self._keeping = await Keeping.opened(self._store, self.catalog, self._turns, self._wall)
+        profile = NO_PROFILE
         try:
             if self._store is not None:
                 self._noting = await Noting.opened(self._store, self._wall)
                 self._access.recall(self._noting.measurements, self._noting.ledger)
+                profile = await asyncio.to_thread(load_profile, self._store, self.catalog.relations)
+                self._access.measurements.suppose(profile.measured)
             await self._access.__aenter__()
         except BaseException:
             await self._close_store()
             raise
         stems = Stems() if self._keeping is None else self._keeping.stems
-        measured, profile = self._access.measurements, NO_PROFILE
-        if self._store is not None:
-            profile = await asyncio.to_thread(load_profile, self._store, self.catalog.relations)
-            measured.suppose(profile.measured)
-        self._house = House(
-            asyncio.get_running_loop().time, duck.effort, stems, Hands(self._threads), measured, profile
-        )
+        clock, measured = asyncio.get_running_loop().time, self._access.measurements
+        SPARE.join()
+        self._house = House(clock, duck.effort, stems, Hands(self._threads), measured, profile)
         return self
 
     async def __aexit__(
@@ -154,7 +153,7 @@ class Mediator:
                     self._house.hands.close()
                     # What is here refers to one another: what was stored would stay until Python looks for such.
                     self._house = self._keeping = None
-                    SPARE.release(wait=0.0)
+                    SPARE.leave()
 
     def answering(
         self,

@@ -15,7 +15,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from threading import local
+from threading import Lock, local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,19 @@ class Spare:
         self._most = most
         self._now = now
         self._pieces: dict[int, deque[_Piece]] = {}
+        self._users: int | None = None  # none who says when it leaves
+        self._counting = Lock()
+
+    def join(self) -> None:
+        """Somebody will use pieces again, and says when he leaves."""
+        with self._counting:
+            self._users = (self._users or 0) + 1
+
+    def leave(self) -> None:
+        """When the last one has left, pages that come go back to the system, until somebody joins again."""
+        with self._counting:
+            self._users = (self._users or 1) - 1
+        self.release(wait=0.0)
 
     @property
     def size(self) -> int:
@@ -56,6 +69,8 @@ class Spare:
         return sum(piece.held for pieces in list(self._pieces.values()) for piece in list(pieces))
 
     def put(self, pages: mmap.mmap, size: int) -> None:
+        if self._users == 0:
+            return
         held = _held(pages, size)
         if self.size + held <= self._most:
             self._pieces.setdefault(size, deque()).append(_Piece(pages, held, self._now()))

@@ -583,7 +583,7 @@ def test_a_mediator_that_is_not_open() -> None:
             pass
         with pytest.raises(MediatorError, match="closed"):
             await ask(mediator, "SELECT isbn FROM books")
-        with pytest.raises(MediatorError, match="opened"):
+        with pytest.raises(MediatorError, match="is not open"):
             await ask(Mediator(web.catalog), "SELECT isbn FROM books")
 
     in_virtual_time(main())

@@ -186,10 +186,18 @@ async def test_a_mediator_gives_back_what_its_queries_have_left(
         spare.released.clear()
         await spare.released.wait()
         assert not spare.size
-        left = empty(COUNT, np.int64)
+        left, later = empty(COUNT, np.int64), empty(COUNT, np.int64)
         del left
         assert spare.size
-    assert spare.size == 0
+        async with Mediator(web.catalog):
+            pass
+        assert not spare.size
+        left = empty(COUNT, np.int64)
+        del left
+        assert spare.size, "there is one more who may use it"
+    assert not spare.size
+    del later
+    assert not spare.size, "nobody is there who would use it, or give it back"
 
 
 async def test_a_mediator_that_is_closed_leaves_nothing_even_if_python_does_not_look(
