@@ -1,28 +1,31 @@
-"""How long the event loop is held up while a large join runs in the same process, which is set to what a server's is.
+"""How long the event loop is held up while a large join runs in a process that serves.
 
 The local bench's join is asked of a mediator whose sources answer from memory, again and again, each time with empty
 SteMs. Meanwhile a ticker on the same loop sleeps for a few milliseconds at a time: how much too late it wakes is how
 long anything else that the process serves would have waited. The same ticker in another process, which does nothing
-else, runs at the same time: what it is late is the machine's part, and not the loop's.
+else, runs at the same time: what it is late is the machine's part, and not the loop's. On the loop is a server, as
+`mediator serve` starts it; a visitor from a third process asks it, again and again, whether it is well.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from math import ceil
 from pathlib import Path
 
-from api.http.serving import settle_in
+from api.http.serving import House, listening, server, settle_in
 from bench.memory import Memory, catalog_of
 from bench.result import Result
 from bench.shapes import NAMES, Shape, shape
-from bench.ticking import Elsewhere, ticks_during
+from bench.ticking import Elsewhere, replies_during, ticks_during
 from mediator.answering import Mediator
 
 SUMMARY = "the event loop's delay while a large join runs in the same process"
 
-_TICK = 0.002
+_TICK, _VISIT = 0.002, 0.01
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -47,12 +50,13 @@ async def measured(data: Shape, page: int, seconds: float, threads: int | None =
     late: list[float] = []
     took: list[float] = []
     loop = asyncio.get_running_loop()
-    with Elsewhere(_TICK) as elsewhere:
-        until = loop.time() + seconds
-        while loop.time() < until:
-            began = loop.time()
-            late += await ticks_during(_query(data, page, threads), _TICK)
-            took.append(loop.time() - began)
+    async with _served(data, page) as url:
+        with Elsewhere(ticks_during, _TICK) as elsewhere, Elsewhere(replies_during, _VISIT, url) as visitor:
+            until = loop.time() + seconds
+            while loop.time() < until:
+                began = loop.time()
+                late += await ticks_during(_query(data, page, threads), _TICK)
+                took.append(loop.time() - began)
     late.sort()
     figures = {"stall_p99_ms": 1_000 * _quantile(late, 0.99), "stall_max_ms": 1_000 * late[-1]}
     detail = {
@@ -64,7 +68,9 @@ async def measured(data: Shape, page: int, seconds: float, threads: int | None =
         "ticks": len(late),
         "tick_ms": 1_000 * _TICK,
         "late_ms": _quantiles(late),
-        "late_elsewhere_ms": _quantiles(sorted(elsewhere.late)),
+        "late_elsewhere_ms": _quantiles(sorted(elsewhere.found)),
+        "visits": len(visitor.found),
+        "visitor_waits_ms": _quantiles(sorted(visitor.found)),
         "first_query_worst_ms": round(1_000 * max(first), 2),
     }
     return Result("stall", figures, detail, {"late": late})
@@ -80,6 +86,20 @@ def draw(result: Result, file: Path) -> None:
         axis.set(
             title="Ticks by how late they were", xlabel="milliseconds", ylabel="share", xlim=0, ylim=(0.9, 1)
         )
+
+
+@asynccontextmanager
+async def _served(data: Shape, page: int) -> AsyncIterator[str]:
+    """The address at which the server on this loop says whether it is well."""
+    sock = listening("127.0.0.1", 0)
+    host, port = sock.getsockname()[:2]
+    made = server(House(catalog_of(data.tables, page)), host, port)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(made.serve(sockets=[sock]))
+        try:
+            yield f"http://{host}:{port}/healthz"
+        finally:
+            made.should_exit = True
 
 
 async def _query(data: Shape, page: int, threads: int | None) -> None:

@@ -107,6 +107,8 @@ def test_q4_looks_up_less_than_an_index_join(tmp_path: Path) -> None:
 def test_stalls_are_measured(tmp_path: Path) -> None:
     result = asyncio.run(stall.measured(shape("int", ROWS), page=500, seconds=0.1))
     assert 0 <= result.figures["stall_p99_ms"] <= result.figures["stall_max_ms"]
+    assert 0 < result.detail["visitor_waits_ms"]["p50"] <= result.detail["visitor_waits_ms"]["p99"]
+    assert result.detail["visits"]
     stall.draw(result, tmp_path / "stall.png")
     assert (tmp_path / "stall.png").stat().st_size
 
