@@ -50,7 +50,7 @@ def _between(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _rows(node: exp.Expr) -> list[exp.Expr] | None:
-    """(a, b) = (c, d) is a = c AND b = d."""
+    """(a, b) = (c, d) is a = c AND b = d, but that a NULL in a row equals a NULL."""
     if not isinstance(node, exp.EQ):
         return None
     left, right = node.left, node.right
@@ -59,7 +59,16 @@ def _rows(node: exp.Expr) -> list[exp.Expr] | None:
     if len(left.expressions) != len(right.expressions):
         return None
     pairs = zip(left.expressions, right.expressions, strict=True)
-    return [exp.EQ(this=a, expression=b) for a, b in pairs]
+    return [
+        (exp.EQ if _is_value(a) or _is_value(b) else exp.NullSafeEQ)(this=a, expression=b) for a, b in pairs
+    ]
+
+
+def _is_value(node: exp.Expr) -> bool:
+    """Whether it is certainly not NULL."""
+    while isinstance(node, (exp.Paren, exp.Neg)) or type(node) is exp.Cast:
+        node = node.this
+    return isinstance(node, (exp.Literal, exp.Boolean))
 
 
 def _choices(node: exp.Expr) -> list[exp.Expr] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import duckdb
@@ -12,6 +13,8 @@ from sqlglot import exp
 from mediator.errors import TypeMismatch
 from mediator.query import duck
 from mediator.query.types import family
+
+_EXACT = {"DOUBLE": 2.0**53, "FLOAT": 2.0**24}  # below that no two integers are the same float
 
 
 class Constant(NamedTuple):
@@ -39,14 +42,35 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
         row = duck.run(asked, {}, light=light)
         if not literal and (row["t"][0].as_py() == "VARCHAR") != (target == "VARCHAR"):
             return Constant(None, False) if row["v"][0].as_py() is None else None
+        if _coarser(str(row["t"][0].as_py()), row["v"][0].as_py(), type):
+            return None
         equal = f"SELECT TRY_CAST({text} AS {target}) = {text} AS s"
         same = literal or duck.run(equal, {}, light=light)["s"][0].as_py()
-    except duckdb.Error:
+        value = row["c"].cast(type)[0].as_py()
+    except (duckdb.Error, OverflowError):  # Python knows no infinite date
         return None
-    value = row["c"].cast(type)[0].as_py()
+    if value is None and row["v"][0].as_py() is not None and not literal:
+        _check_comparable(str(row["t"][0].as_py()), target)
     if literal and value is None:
         raise TypeMismatch(f"{text} is not a value of type {target}")
     return Constant(value, value is not None and bool(same))
+
+
+def _check_comparable(one: str, other: str) -> None:
+    """Told apart from a value that the other type has no room for: of some types none is ever equal to another's."""
+    try:
+        duck.run(f"SELECT CASE WHEN true THEN NULL::{one} ELSE NULL::{other} END", {}, light=True)
+    except duckdb.Error:
+        raise TypeMismatch(f"values of type {other} and {one} cannot be compared") from None
+
+
+def _coarser(name: str, value: object, type: pa.DataType) -> bool:
+    """Whether DuckDB, which compares as floats here, takes several values of the type to be the one."""
+    if name not in _EXACT or not isinstance(value, float):
+        return False
+    if math.isnan(value):  # which Python finds unequal to itself
+        return True
+    return pt.is_decimal(type) or (pt.is_integer(type) and abs(value) >= _EXACT[name])
 
 
 def _at_sight(node: exp.Expr, type: pa.DataType) -> Constant | None:

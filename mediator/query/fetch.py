@@ -94,8 +94,8 @@ class Fetch:
         return {n for s in self.own for n in self._read_by_lateral(s)}
 
     def _read_by_lateral(self, source: str) -> dict[Name, None]:
-        query = self.names.sources[source].query
-        return free_names(self.names, query) if query is not None else {}
+        body = self.names.sources[source].body
+        return free_names(self.names, body) if body is not None else {}
 
     def _order(self) -> tuple[list[Leaf | Full], list[Leaf | Full | Widen]]:
         """Inner items go first where what joins them does not need an outer join's columns."""
@@ -107,6 +107,7 @@ class Fetch:
         for item in items[first:]:
             if isinstance(item, Widen) or self._needs(item, early, nullable):
                 late.append(item)
+                nullable |= set() if isinstance(item, Widen) else sources_of(item)
             else:
                 early.append(item)
         return early, late

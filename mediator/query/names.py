@@ -20,7 +20,7 @@ from mediator.query import vocabulary
 from mediator.query.functions import shown
 from mediator.query.scope import Cte, Scope, Source, named, near_columns, renamed, unique
 from mediator.query.sources import resolve_from
-from mediator.query.trees import position_of
+from mediator.query.trees import aggregates, has_subquery, position_of
 from mediator.statements.patience import go_on
 
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
@@ -123,6 +123,7 @@ class Names:
                 self.expression(node.args[key], scope, "order")
 
     def _select(self, node: exp.Select, scope: Scope) -> list[str]:
+        _name_keys(node)
         resolve_from(self, node, scope)
         items = [e for item in node.expressions for e in self._starless(item, scope)]
         scope.aliases = {e.alias.lower(): e.this.copy() for e in items if isinstance(e, exp.Alias)}
@@ -130,8 +131,11 @@ class Names:
         node.set(
             "expressions", [self._item(e, c, scope) for e, c in zip(items, unique(columns), strict=True)]
         )
+        if node.args.get("group") is not None:
+            self._visit(node.args["group"], scope, "group")
+            scope.keys = list(node.args["group"].find_all(exp.Column))
         for key, child in list(node.args.items()):
-            if key not in ("expressions", "from_", "joins", "with_", "laterals"):
+            if key not in ("expressions", "from_", "joins", "with_", "laterals", "group"):
                 for part in child if isinstance(child, list) else [child]:
                     if isinstance(part, exp.Expr):
                         self._visit(part, scope, key)
@@ -155,7 +159,7 @@ class Names:
         if not columns:
             position = position_of(item)
             raise UnknownRelation(f"{table or '*'} has no columns here", sql=self.sql, position=position)
-        return _edited(star, columns)
+        return _edited(star, columns, scope)
 
     # Expressions
 
@@ -171,8 +175,7 @@ class Names:
             self.expression(node, scope, clause)
         else:
             for child in list(node.iter_expressions()):
-                whole = clause == "order" and isinstance(node, exp.Ordered) and child.arg_key == "this"
-                self._visit(child, scope, "order item" if whole else clause)
+                self._visit(child, scope, _within(node, child, clause))
 
     def _column(self, node: exp.Column, scope: Scope, clause: str) -> None:
         if isinstance(node.this, exp.Star) or "resolved" in node.meta:
@@ -193,6 +196,8 @@ class Names:
         if clause == "order item" and (alone in scope.aliases or alone == "all"):
             return None
         if clause == "group" and alone == "all":
+            return None
+        if clause == "having" and alone in scope.aliases and scope.meaning(parts) not in scope.keys:
             return None
         here: Scope | None = scope
         while here is not None:
@@ -226,6 +231,33 @@ def _bind_variable(node: exp.Comprehension) -> None:
                 column.replace(exp.to_identifier(column.name))
 
 
+def _within(node: exp.Expr, child: exp.Expr, clause: str) -> str:
+    """What a node's clause is for what stands in it. In ORDER BY an alias comes before a column only where it is alone;
+    in HAVING not within an aggregate."""
+    if clause == "order":
+        return "order item" if isinstance(node, exp.Ordered) and child.arg_key == "this" else clause
+    if clause == "order item":
+        alone = isinstance(node, (exp.Paren, exp.Collate)) and child.arg_key == "this"
+        return clause if alone else "order"
+    return "aggregate" if clause == "having" and aggregates(node) else clause
+
+
+def _name_keys(select: exp.Select) -> None:
+    """GROUP BY with a sub-query that stands in the select list as well: by its place there, so that both stay one."""
+    group = select.args.get("group")
+    if group is None or not any(has_subquery(e) for e in group.expressions):
+        return
+    values = [e.this if isinstance(e, exp.Alias) else e for e in select.expressions]
+    if any(v.is_star for v in values):
+        return
+    lists = [group.expressions, *(r.expressions for r in group.find_all(exp.Rollup, exp.Cube))]
+    for key in [e for keys in lists for e in keys]:
+        plain = key.unnest()
+        at = next((n for n, v in enumerate(values) if has_subquery(v) and v.unnest() == plain), None)
+        if at is not None:
+            key.replace(exp.Literal.number(at + 1))
+
+
 def _labels(items: Sequence[exp.Expr]) -> list[str]:
     """What DuckDB calls the columns of a select list."""
     nameless = [n for n, item in enumerate(items) if not isinstance(item, (exp.Alias, exp.Column))]
@@ -234,10 +266,16 @@ def _labels(items: Sequence[exp.Expr]) -> list[str]:
     return [made[n] if n in made else str(item.alias_or_name) for n, item in enumerate(items)]
 
 
-def _edited(star: exp.Star, columns: list[exp.Expr]) -> list[exp.Expr]:
-    """EXCLUDE, REPLACE and RENAME of a star."""
-    except_ = {e.name.lower() for e in star.args.get("except_") or ()}
+def _is_of(column: exp.Expr, source: Source | None, name: str) -> bool:
+    if column.alias.lower() != name:
+        return False
+    return source is None or any(c.table == source.id for c in column.find_all(exp.Column))
+
+
+def _edited(star: exp.Star, columns: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
+    """EXCLUDE, REPLACE and RENAME of a star; what is excluded may say of which source."""
+    excluded = [(scope.source(e.table), e.name.lower()) for e in star.args.get("except_") or ()]
     replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
     renames = {e.this.name.lower(): e.alias for e in star.args.get("rename") or ()}
-    kept = [c for c in columns if c.alias.lower() not in except_]
+    kept = [c for c in columns if not any(_is_of(c, source, name) for source, name in excluded)]
     return [named(replaced.get(c.alias.lower(), c.this), renames.get(c.alias.lower(), c.alias)) for c in kept]

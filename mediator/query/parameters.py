@@ -90,7 +90,9 @@ def given(parameters: Parameters) -> object:
 def literal(value: object) -> exp.Expr:
     """A Python value as a SQL expression of the type that DuckDB would give it."""
     match value:
-        case None | bool() | int() | str() | decimal.Decimal():
+        case decimal.Decimal():
+            return _decimal(value)
+        case None | bool() | int() | str():
             return exp.convert(value)
         case float():
             text = str(value) if math.isfinite(value) else str(value).replace("inf", "infinity")
@@ -109,6 +111,14 @@ def literal(value: object) -> exp.Expr:
         case list() | tuple():
             return exp.Array(expressions=[literal(v) for v in value])
     raise Unsupported(f"a parameter cannot be a {type(value).__name__}")
+
+
+def _decimal(value: decimal.Decimal) -> exp.Expr:
+    text = format(value, "f")
+    digits = sum(c.isdigit() for c in text)
+    if not value.is_finite() or "." in text or digits > 38:
+        return exp.convert(value)
+    return exp.cast(exp.Literal.string(text), f"DECIMAL({digits}, 0)", dialect="duckdb")  # and no integer
 
 
 def _value(name: str, parameters: Parameters, sql: str, place: int) -> object:

@@ -16,6 +16,7 @@ from mediator.query.depth import check_depth
 from mediator.query.parameters import Marked, Parameters, bind, marked
 from mediator.query.refuse import refuse
 from mediator.query.unended import unended
+from mediator.query.upright import set_upright
 
 _LONGEST = 1_000_000
 _SHORT = 4_096  # characters: what is remembered is no longer
@@ -68,6 +69,7 @@ def _parsed(sql: str) -> _Parsed:
     for node in statements[0].walk():
         if "start" in node.meta:
             node.meta["start"] = marks.original(node.meta["start"])
+    set_upright(statements[0])
     refuse(statements[0], sql)
     return _Parsed(statements[0], marks)
 

@@ -17,7 +17,7 @@ from mediator.query.conjuncts import split, together
 from mediator.query.drafts import Unit
 from mediator.query.fetch import Fetch
 from mediator.query.flatten import flatten
-from mediator.query.joins import tree_of
+from mediator.query.joins import Tree, sources_of, tree_of
 from mediator.query.names import Names
 from mediator.query.pieces import Piece
 from mediator.query.rowwise import settle
@@ -25,8 +25,8 @@ from mediator.query.scope import Cte, Source, column_of
 from mediator.query.semijoins import sides_of
 from mediator.query.stages import Stages
 from mediator.query.standing import all_stand
-from mediator.query.subqueries import as_in, free_names, is_cut, pushed, reachable
-from mediator.query.trees import Name, names_in, subqueries
+from mediator.query.subqueries import all_of, as_in, free_names, is_cut, pushed, reachable
+from mediator.query.trees import Name, name_of, names_in, subqueries
 from mediator.statements.patience import go_on
 
 
@@ -65,8 +65,10 @@ class Planner:
         if isinstance(node, exp.Subquery) and not is_cut(node):
             self.tied(node.this, outputs, conjuncts, frames)
         elif isinstance(node, exp.SetOperation) and not is_cut(node) and not node.args.get("by_name"):
-            self.tied(node.left, outputs, conjuncts, frames)
-            self.tied(node.right, outputs, conjuncts, frames)
+            # A side may have other types than the whole: what is equal is so there too, but may be ordered otherwise.
+            equal = [c for c in conjuncts if isinstance(c, (exp.EQ, exp.In))]
+            self.tied(node.left, outputs, equal, frames)
+            self.tied(node.right, outputs, equal, frames)
         else:
             pairs = zip(outputs, reachable(node), strict=False)
             values = {name: value for name, value in pairs if value is not None}
@@ -85,6 +87,7 @@ class Planner:
             return
         flatten(self.names, node)
         tree = tree_of(node, self.names.sql)
+        self._keep_types(node, tree)
         where = split(node.args["where"].this) if node.args.get("where") else []
         for key in ("from_", "joins", "where"):
             node.set(key, None)
@@ -98,6 +101,24 @@ class Planner:
         node.set("where", exp.Where(this=rest) if rest is not None else None)
         piece.put_into(node)
         piece.put_columns(node)
+
+    def _keep_types(self, node: exp.Select, tree: Tree) -> None:
+        """What is read of a stage is of the type that DuckDB gave it, also where Arrow has another for it."""
+        kinds: dict[Name, str] = {}
+        for id in sources_of(tree):
+            source = self.names.sources[id]
+            unit = self.derived(source) if source.relation is None else None
+            if unit is not None:
+                lost = self.stages.lost_types(unit.relation.name)
+                kinds.update({name: lost[f] for name, f in unit.columns.items() if f in lost})
+        if not kinds:
+            return
+        columns = [c for part in all_of(self.names, node) for c in part.find_all(exp.Column)]
+        for column in columns:
+            if name_of(column) in kinds and "typed" not in column.meta:
+                column.meta["typed"] = True
+                type_ = exp.DataType.build(kinds[name_of(column)], dialect="duckdb")
+                column.replace(exp.Cast(this=column.copy(), to=type_))
 
     def _conjunct(self, conjunct: exp.Expr, frames: Sequence[Piece]) -> None:
         """A WHERE condition's sub-queries; of those of an IN only rows are needed that can be equal."""
@@ -124,7 +145,7 @@ class Planner:
     def derived(self, source: Source) -> Unit | None:
         """A derived table as a stage of its own, to be joined in a block; none if it cannot stand alone."""
         key: Cte | str = source.cte or source.id
-        if source.cte in self.looping or (source.query is not None and free_names(self.names, source.query)):
+        if source.cte in self.looping or (source.body is not None and free_names(self.names, source.body)):
             return None
         if key not in self._stage_of:
             self._stage_of[key] = self._own_stage(source)
@@ -150,9 +171,8 @@ class Planner:
 
     def body(self, source: Source) -> exp.Expr:
         """The query behind a source, to be rewritten freely."""
-        query = source.cte.body if source.cte is not None else source.query
-        assert query is not None
-        return cloned(self.names, query)
+        assert source.body is not None
+        return cloned(self.names, source.body)
 
     def forget(self, mark: int) -> None:
         """Takes back the stages that were added since there were `mark` of them."""

@@ -48,6 +48,8 @@ def _problem(node: exp.Expr) -> str | None:
         return "SELECT INTO is not run here"
     if isinstance(node, (exp.Pivot, exp.MatchRecognize)):
         return f"{node.key.upper()} is not supported"
+    if isinstance(node, exp.PositionalColumn):
+        return f"a column is named here, not counted: #{node.name} is not supported"
     if isinstance(node, exp.TableSample):
         return "sampling is not supported: which rows a source has is not known before they are all there"
     name = function_name(node)

@@ -42,6 +42,11 @@ class Source:
             return name
         return next((c for c in self.columns if c.lower() == name.lower()), None)
 
+    @property
+    def body(self) -> exp.Expr | None:
+        """The query that it stands for, if it is no relation."""
+        return self.cte.body if self.cte is not None else self.query
+
     def read(self, column: str) -> exp.Column:
         return column_of(self.id, column)
 
@@ -54,10 +59,12 @@ class Scope:
     ctes: dict[str, Cte]
     sources: list[Source] = field(default_factory=list)
     merged: dict[str, exp.Expr] = field(default_factory=dict)  # USING columns: their value
+    stands: dict[Name, exp.Expr] = field(default_factory=dict)  # and by the first column of each
     hidden: set[Name] = field(
         default_factory=set
     )  # columns that a plain name or a star leaves to a merged one
     aliases: dict[str, exp.Expr] = field(default_factory=dict)  # as written, not yet resolved
+    keys: list[exp.Column] = field(default_factory=list)  # what is grouped by
 
     def source(self, name: str) -> Source | None:
         return next((s for s in self.sources if s.name.lower() == name.lower()), None)
@@ -68,21 +75,18 @@ class Scope:
         column = source.column(parts[1]) if source is not None else None
         if source is not None and column is not None:
             return _dotted(source.read(column), parts[2:])
-        value = self._unqualified(parts[0])
+        value = self._unqualified(parts[0], row=len(parts) == 1 or source is None)
         return None if value is None else _dotted(value, parts[1:])
 
     def star(self) -> list[exp.Expr]:
         """The columns of `*`: a merged one once, where its first column stands."""
-        seen: set[str] = set()
         found: list[exp.Expr] = []
         for source in self.sources:
             for column in source.columns:
                 if (source.id, column) in self.hidden:
                     continue
-                merged = self.merged.get(column.lower())
-                value = source.read(column) if merged is None or column.lower() in seen else merged.copy()
-                seen.add(column.lower())
-                found.append(named(value, column))
+                merged = self.stands.get((source.id, column))
+                found.append(named(source.read(column) if merged is None else merged.copy(), column))
         return found
 
     def star_of(self, table: str) -> list[exp.Expr]:
@@ -93,7 +97,7 @@ class Scope:
     def columns(self) -> list[str]:
         return [c for s in self.sources for c in s.columns]
 
-    def _unqualified(self, name: str) -> exp.Expr | None:
+    def _unqualified(self, name: str, row: bool) -> exp.Expr | None:
         merged = self.merged.get(name.lower())
         if merged is not None:
             return merged.copy() if isinstance(merged, exp.Column) else exp.Paren(this=merged.copy())
@@ -101,7 +105,7 @@ class Scope:
             column = source.column(name)
             if column is not None and (source.id, column) not in self.hidden:
                 return source.read(column)
-        whole = self.source(name)
+        whole = self.source(name) if row else None
         return None if whole is None else _row(whole)
 
 

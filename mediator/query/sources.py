@@ -21,7 +21,8 @@ from mediator.query.scope import (
     unique,
     unknown_relation,
 )
-from mediator.query.trees import position_of
+from mediator.query.trees import Name, position_of
+from mediator.query.upright import is_parenthesis
 
 if TYPE_CHECKING:
     from mediator.query.names import Names
@@ -60,7 +61,7 @@ def _item(names: Names, item: exp.Expr, scope: Scope) -> exp.Expr:
     alias = item.args.get("alias")
     name = str(alias.name) if alias is not None else ""
     renames = [c.name for c in alias.args.get("columns") or ()] if alias is not None else []
-    if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Table):
+    if is_parenthesis(item):
         return _parenthesis(names, item, name, scope)
     if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
         source = _named_source(names, item, name, renames, scope)
@@ -71,10 +72,10 @@ def _item(names: Names, item: exp.Expr, scope: Scope) -> exp.Expr:
     return exp.Table(this=exp.to_identifier(source.id, quoted=True))
 
 
-def _parenthesis(names: Names, item: exp.Subquery, name: str, scope: Scope) -> exp.Expr:
+def _parenthesis(names: Names, item: exp.Expr, name: str, scope: Scope) -> exp.Expr:
     inner = item.this
     joins = inner.args.get("joins") or []
-    if name and joins:
+    if name and (joins or inner.args.get("alias") or not _is_one(inner)):
         message = "an alias for a parenthesised join is not supported"
         raise Unsupported(message, sql=names.sql, position=position_of(item))
     if name:
@@ -86,7 +87,13 @@ def _parenthesis(names: Names, item: exp.Subquery, name: str, scope: Scope) -> e
     scope.sources += holder.sources
     scope.hidden |= holder.hidden
     scope.merged.update(holder.merged)
+    scope.stands.update(holder.stands)
     return exp.Subquery(this=table)
+
+
+def _is_one(item: exp.Expr) -> bool:
+    """Whether brackets, if there are any, hold a single item."""
+    return not is_parenthesis(item) or (not item.this.args.get("joins") and _is_one(item.this))
 
 
 def _named_source(names: Names, item: exp.Table, name: str, renames: list[str], scope: Scope) -> Source:
@@ -125,7 +132,7 @@ def _derived(names: Names, item: exp.Expr, name: str, renames: list[str], scope:
     body = item.this if isinstance(item, (exp.Subquery, exp.Lateral)) else item
     if isinstance(item, exp.Subquery) and item.args.get("with_"):
         body.set("with_", item.args["with_"])
-    around = Scope(scope.parent, scope.ctes, list(scope.sources), scope.merged, scope.hidden)
+    around = Scope(scope.parent, scope.ctes, list(scope.sources), scope.merged, scope.stands, scope.hidden)
     if isinstance(body, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
         body.set("alias", None)
         columns = names.resolve(body, around, scope.ctes)
@@ -139,6 +146,9 @@ def _table_function(
     names: Names, call: exp.Expr, renames: list[str], scope: Scope
 ) -> tuple[exp.Expr, list[str]]:
     """`range(...)` and `unnest(...)` as a query over themselves."""
+    if call.args.get("offset"):
+        message = "WITH ORDINALITY is not supported: unnest a list of {'n': ..., 'value': ...} instead"
+        raise Unsupported(message, sql=names.sql, position=position_of(call))
     call.set("alias", None)
     names.expression(call, scope, "select")
     inner = call.this if isinstance(call, exp.Table) else call
@@ -171,27 +181,24 @@ def _in_both(scope: Scope, left: slice, right: slice) -> list[str]:
 
 def _merged(names: Names, join: exp.Join, name: str, scope: Scope, left: slice, right: slice) -> exp.Expr:
     """The equality that a USING column stands for. From here on the plain name means both columns at once."""
-    mine = _side(names, name, scope, scope.sources[left])
-    theirs = _side(names, name, scope, scope.sources[right])
+    place, there = (_place(names, name, scope, scope.sources[side]) for side in (left, right))
+    mine, theirs = (scope.stands.get(p) or column_of(*p) for p in (place, there))
     if join.kind in ("SEMI", "ANTI"):
         return exp.EQ(this=mine.copy(), expression=theirs.copy())
     scope.hidden |= {(s.id, c) for s in scope.sources[right] for c in s.columns if c.lower() == name.lower()}
+    value = mine
     if join.side == "RIGHT":
-        scope.merged[name.lower()] = theirs
+        value = theirs
     elif join.side == "FULL":
-        scope.merged[name.lower()] = exp.Coalesce(this=mine.copy(), expressions=[theirs.copy()])
-    else:
-        scope.merged[name.lower()] = mine
+        value = exp.Coalesce(this=mine.copy(), expressions=[theirs.copy()])
+    scope.merged[name.lower()] = scope.stands[place] = value
     return exp.EQ(this=mine.copy(), expression=theirs.copy())
 
 
-def _side(names: Names, name: str, scope: Scope, side: list[Source]) -> exp.Expr:
-    ids = {s.id for s in side}
-    merged = scope.merged.get(name.lower())
-    if merged is not None and {c.table for c in merged.find_all(exp.Column)} <= ids:
-        return merged
+def _place(names: Names, name: str, scope: Scope, side: list[Source]) -> Name:
+    """The column that a USING name means on one side; what it stands for may be others' values as well."""
     for source in side:
         column = source.column(name)
         if column is not None and (source.id, column) not in scope.hidden:
-            return column_of(source.id, column)
+            return source.id, column
     raise UnknownColumn(f"USING needs {name!r} on both sides", sql=names.sql)

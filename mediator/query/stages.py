@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from mediator.errors import QueryError, TypeMismatch, Unsupported
 from mediator.query import duck
+from mediator.query.lost import lost_types
 from mediator.query.model import Block, BlockStage, SqlStage, Stage
 from mediator.query.names import Names
 
@@ -19,6 +20,7 @@ class Stages:
         self.done: list[Stage] = []
         self._places: dict[str, int] = {}
         self._names = names
+        self._lost: dict[str, dict[str, str]] = {}
         self._relations = {r.lower() for r in names.catalog.relations}
 
     def schema(self, name: str) -> pa.Schema:
@@ -35,6 +37,7 @@ class Stages:
         """All but so many."""
         for stage in self.done[mark:]:
             del self._places[stage.name]
+            self._lost.pop(stage.name, None)
         del self.done[mark:]
 
     def fresh(self, wish: str) -> str:
@@ -60,6 +63,17 @@ class Stages:
         sql, reads = node.sql("duckdb"), self.read_by(node)
         return self.add(SqlStage(self.fresh(wish), sql, reads, self._shape(sql, reads)))
 
+    def lost_types(self, name: str) -> dict[str, str]:
+        """What DuckDB calls the types of those columns of a stage for which Arrow has others."""
+        if name not in self._lost:
+            self._lost[name] = self._look_for_lost(self.done[self.place(name)])
+        return self._lost[name]
+
+    def _look_for_lost(self, stage: Stage) -> dict[str, str]:
+        if isinstance(stage, BlockStage) or not stage.sql:
+            return {}  # columns of relations, which have Arrow's own
+        return lost_types(stage.sql, {read: self.schema(read) for read in stage.reads}, stage.schema)
+
     def read_by(self, node: exp.Expr) -> tuple[str, ...]:
         known = {s.name for s in self.done}
         return tuple(dict.fromkeys(t.name for t in node.find_all(exp.Table) if t.name in known))
@@ -69,9 +83,16 @@ class Stages:
 
     def _shape(self, sql: str, reads: tuple[str, ...]) -> pa.Schema:
         try:
-            return duck.shape(sql, {name: self.schema(name) for name in reads})
+            shape = duck.shape(sql, {name: self.schema(name) for name in reads})
         except duckdb.Error as error:
             raise self._told(duck.fault(error)) from None
+        for field in shape:
+            if pa.types.is_union(field.type):
+                message = (
+                    f"a value of type UNION cannot be passed on: take it apart where {field.name!r} is made"
+                )
+                raise Unsupported(message, sql=self._names.sql)
+        return shape
 
     def _told(self, fault: duck.Fault) -> QueryError:
         kind = TypeMismatch if fault.kind in ("Conversion", "Out of Range", "Mismatch Type") else Unsupported

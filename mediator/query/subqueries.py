@@ -3,6 +3,9 @@ inside."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pyarrow as pa
 from sqlglot import exp
 
 from mediator.query.conjuncts import split, together
@@ -15,25 +18,35 @@ from mediator.query.trees import (
     is_volatile,
     name_of,
     names_in,
+    plain,
     sources_in,
 )
+from mediator.query.types import family
 
 
 def free_names(names: Names, query: exp.Expr) -> dict[Name, None]:
     """The columns that a query reads from outside of itself."""
-    inside, read = set[str](), dict[Name, None]()
-    _gather(names, query, inside, read)
+    read = dict[Name, None]()
+    inside = set[str]()
+    for part in all_of(names, query):
+        read.update((n, None) for n in names_in(part) if n[0] in names.sources)
+        inside.update(t.name for t in part.find_all(exp.Table))
     return {n: None for n in read if n[0] not in inside}
 
 
-def _gather(names: Names, query: exp.Expr, inside: set[str], read: dict[Name, None]) -> None:
-    read.update((n, None) for n in names_in(query) if n[0] in names.sources)
-    for table in query.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier) and table.name in names.sources:
-            inside.add(table.name)
-            inner = names.sources[table.name].query
-            if inner is not None:
-                _gather(names, inner, inside, read)
+def all_of(names: Names, query: exp.Expr) -> Iterator[exp.Expr]:
+    """A query, and those behind the items of its FROM clauses, however deep."""
+    seen: set[int] = set()
+    due = [query]
+    while due:
+        part = due.pop()
+        if id(part) in seen:  # a recursive WITH reads itself
+            continue
+        seen.add(id(part))
+        yield part
+        named = {t.name for t in part.find_all(exp.Table) if isinstance(t.this, exp.Identifier)}
+        bodies = [names.sources[n].body for n in named if n in names.sources]
+        due += [body for body in bodies if body is not None]
 
 
 def pushed(conjunct: exp.Expr, values: dict[Name, exp.Expr]) -> exp.Expr:
@@ -84,7 +97,7 @@ def _keys(group: exp.Group | None, values: list[exp.Expr]) -> list[exp.Expr]:
     keys = [e for e in group.expressions if not isinstance(e, exp.Literal)]
     if any(isinstance(e, (exp.GroupingSets, exp.Cube, exp.Rollup)) for e in keys):
         return []
-    at = [int(e.this) for e in group.expressions if isinstance(e, exp.Literal) and not e.is_string]
+    at = [int(e.this) for e in group.expressions if isinstance(e, exp.Literal) and str(e.this).isdigit()]
     return keys + [values[n - 1] for n in at if 0 < n <= len(values)]
 
 
@@ -149,6 +162,8 @@ def exists_as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:
     pairs: list[tuple[exp.Expr, exp.Expr]] = []
     for part in split(query.args["where"].this):
         pair = _tie(part, inside)
+        if pair is not None and _other_kinds(names, *pair):
+            return conjunct
         if pair is not None:
             pairs.append(pair)
         elif any(n[0] not in inside for n in names_in(part)) and (
@@ -167,7 +182,8 @@ def _exists_rows(query: exp.Select) -> bool:
         return False
     joins = query.args.get("joins") or []
     simple = all(not j.side and j.kind not in ("SEMI", "ANTI") and not j.method for j in joins)
-    return simple and not any(is_aggregate(e) for e in query.expressions)
+    # What is unnested may give no row, or many.
+    return simple and not any(is_aggregate(e) or e.find(exp.Unnest, exp.Explode) for e in query.expressions)
 
 
 def _tie(part: exp.Expr, inside: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
@@ -179,6 +195,21 @@ def _tie(part: exp.Expr, inside: set[str]) -> tuple[exp.Expr, exp.Expr] | None:
         if there and here and not (there & inside) and here <= inside and not is_constant(outer):
             return outer, inner
     return None
+
+
+def _other_kinds(names: Names, *sides: exp.Expr) -> bool:
+    """Whether one is text and the other is not: = compares such, IN does not."""
+    kinds = [_kind(names, side) for side in sides]
+    return None not in kinds and (kinds[0] == pa.string()) != (kinds[1] == pa.string())
+
+
+def _kind(names: Names, side: exp.Expr) -> pa.DataType | None:
+    """A plain column's type, where it is a relation's."""
+    column = plain(side)
+    source = names.sources.get(column.table) if column is not None else None
+    if column is None or source is None or source.relation is None:
+        return None
+    return family(source.relation.schema.field(column.name).type)
 
 
 def _reads_outside(names: Names, part: exp.Expr, inside: set[str]) -> bool:

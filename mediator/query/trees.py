@@ -108,9 +108,14 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether a tree has an aggregate or a window of its own, not counting those in sub-queries."""
     if isinstance(node, exp.Query):
         return False
-    if isinstance(node, (exp.AggFunc, exp.Window)) or function_name(node) in vocabulary.aggregates():
+    if aggregates(node) or isinstance(node, exp.Window):
         return True
     return any(is_aggregate(child) for child in node.iter_expressions())
+
+
+def aggregates(node: exp.Expr) -> bool:
+    """Whether a node is a call of an aggregate itself."""
+    return isinstance(node, exp.AggFunc) or function_name(node) in vocabulary.aggregates()
 
 
 def is_constant(node: exp.Expr) -> bool:
