@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mediator.binding.model import Provider
 from mediator.catalog.bindfields import field_of
 from mediator.eddy.run import Run
+from mediator.errors import MediatorError
 from mediator.flow.batch import Batch
 from mediator.flow.events import Binding
 from mediator.state.columns import Keyed, column_of
@@ -35,15 +36,34 @@ def fed(run: Run, batch: Batch, provider: Provider) -> Keys:
 
 def bindings_of(run: Run, batch: Batch, provider: Provider) -> list[Binding]:
     """The batch's distinct bindings as plain values of the fields' own types."""
-    schema = run.block.aliases[provider.alias].relation.schema
+    alias = run.block.aliases[provider.alias]
+    schema = alias.relation.schema
     columns = []
     for given in provider.inputs:
         if given.column is None:
             columns.append([given.constant] * len(batch))
         else:
             values = run.gather(batch, given.column).cast(schema.field(given.field).type)
-            columns.append(values.to_pylist())
+            columns.append(_plain(values, f"{alias.relation.name}.{given.field}"))
     return list(dict.fromkeys(zip(*columns, strict=True)))
+
+
+def _plain(values: pa.Array, name: str) -> list[object]:
+    """Python's own values, which is what requests are written from."""
+    try:
+        return list(values.to_pylist())
+    except (OverflowError, ValueError):
+        told = next(v for v in values if _is_beyond(v)).cast(pa.string())
+        message = f"{name} cannot be asked with {told}: a date in a request is of the years 1 to 9999"
+        raise MediatorError(message) from None
+
+
+def _is_beyond(value: pa.Scalar) -> bool:
+    try:
+        value.as_py()
+    except (OverflowError, ValueError):
+        return True
+    return False
 
 
 def constants(provider: Provider) -> Binding:

@@ -117,8 +117,8 @@ SELECT r.a FROM r ANTI JOIN s ON s.c = r.s
 SELECT r.a, l.v FROM r, LATERAL (SELECT 2.5 AS v FROM s WHERE s.a = r.a GROUP BY 2.5) l WHERE l.v > 1
 SELECT r.a, l.n FROM r, LATERAL (WITH x AS (SELECT * FROM s WHERE s.a = r.a) SELECT count(*) AS n FROM x) l
 SELECT 1 AS x FROM w LEFT JOIN s ON w.k = s.a JOIN r ON s.a = r.a, LATERAL (SELECT count(*) FROM s x WHERE x.a = r.a) l
-SELECT r.a, l.v FROM r, LATERAL (SELECT k FROM w WHERE k <> r.a UNION ALL SELECT v FROM w WHERE k <> r.a) l(v) WHERE l.v < '9'
-SELECT r.a, l.v FROM r, LATERAL (SELECT k FROM w WHERE k <> r.a UNION ALL SELECT v FROM w WHERE k <> r.a) l(v) WHERE l.v = '10'
+SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v < '9'
+SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v = '10'
 """
 ALL = [
     sql
