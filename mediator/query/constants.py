@@ -51,6 +51,8 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
         return None
     if value is None and row["v"][0].as_py() is not None and not literal:
         _check_comparable(str(row["t"][0].as_py()), target)
+    if isinstance(value, float) and math.isnan(value):  # which Python finds unequal to itself
+        return None
     if literal and value is None:
         raise TypeMismatch(f"{text} is not a value of type {target}")
     return Constant(value, value is not None and bool(same))
@@ -68,8 +70,6 @@ def _coarser(name: str, value: object, type: pa.DataType) -> bool:
     """Whether DuckDB, which compares as floats here, takes several values of the type to be the one."""
     if name not in _EXACT or not isinstance(value, float):
         return False
-    if math.isnan(value):  # which Python finds unequal to itself
-        return True
     return pt.is_decimal(type) or (pt.is_integer(type) and abs(value) >= _EXACT[name])
 
 

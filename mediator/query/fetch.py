@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from mediator.errors import Unsupported
 from mediator.query.blocks import engine_relation, output_name, write_block
 from mediator.query.drafts import Unit
 from mediator.query.joins import Full, Inner, Leaf, Left, Tree, Widen, sources_of, steps_of
@@ -210,6 +211,8 @@ class Fetch:
     def _is_open(self, frame: Piece) -> bool:
         """Whether a frame itself reads from outside, and so cannot be a stage."""
         inside = {n[0] for n in frame.columns}
+        if any(isinstance(p.item, exp.Table) and p.item.args.get("alias") for p in frame.parts):
+            return True  # a recursive WITH, in the middle of it
         return any(n[0] not in inside for n in self._read_by(frame.expressions()))
 
     def _frame(self, frame: Piece, needed: set[Name]) -> Unit | None:
@@ -243,6 +246,9 @@ class Fetch:
             other = self._fulls[item]
             return piece.widened("INNER", other, []) if piece.parts else other
         source = self.names.sources[item.source]
+        if source.cte is not None and source.cte.recursive and source.cte not in self.planner.looping:
+            message = f"WITH RECURSIVE {source.cte.name} may not read what is around it"
+            raise Unsupported(message, sql=self.names.sql, position=source.position)
         alias = exp.TableAlias(
             this=exp.to_identifier(source.id, quoted=True),
             columns=[exp.to_identifier(c, quoted=True) for c in source.columns],

@@ -133,7 +133,7 @@ class Names:
         )
         if node.args.get("group") is not None:
             self._visit(node.args["group"], scope, "group")
-            scope.keys = list(node.args["group"].find_all(exp.Column))
+            scope.keys = _grouped(node)
         for key, child in list(node.args.items()):
             if key not in ("expressions", "from_", "joins", "with_", "laterals", "group"):
                 for part in child if isinstance(child, list) else [child]:
@@ -159,6 +159,11 @@ class Names:
         if not columns:
             position = position_of(item)
             raise UnknownRelation(f"{table or '*'} has no columns here", sql=self.sql, position=position)
+        for name in star.args.get("except_") or ():
+            source = scope.source(name.table) if name.table else None
+            if source is not None and scope.is_merged(source, name.name):
+                message = f"{name.table}.{name.name} is one with another's: leave the table's name out"
+                raise Unsupported(message, sql=self.sql, position=position_of(name))
         return _edited(star, columns, scope)
 
     # Expressions
@@ -240,6 +245,18 @@ def _within(node: exp.Expr, child: exp.Expr, clause: str) -> str:
         alone = isinstance(node, (exp.Paren, exp.Collate)) and child.arg_key == "this"
         return clause if alone else "order"
     return "aggregate" if clause == "having" and aggregates(node) else clause
+
+
+def _grouped(select: exp.Select) -> list[exp.Expr]:
+    """What a resolved select is grouped by, where it is named by alias or place as well."""
+    values = {item.alias.lower(): item.this for item in select.expressions}
+    found: list[exp.Expr] = []
+    for key in select.args["group"].find_all(exp.Column, exp.Literal):
+        if isinstance(key, exp.Column):
+            found.append(key if key.table else values.get(key.name.lower(), key))
+        elif str(key.this).isdigit() and 0 < int(key.this) <= len(select.expressions):
+            found.append(select.expressions[int(key.this) - 1].this)
+    return found
 
 
 def _name_keys(select: exp.Select) -> None:

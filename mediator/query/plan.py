@@ -164,7 +164,9 @@ class Planner:
         else:
             self.query(body)
         name = settle(self.stages, body, "step")
-        if all_stand(self.stages.done[mark:]):
+        # A loop stands alone or not at all: what it lacks is found out, and told, when it is asked who provides it.
+        loops = source.cte is not None and source.cte.recursive
+        if loops or all_stand(self.stages.done[mark:]):
             return name
         self.forget(mark)
         return None

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow.types as pt
 from sqlglot import exp
 
 from mediator.catalog.model import Catalog, Relation
@@ -64,7 +65,7 @@ class Scope:
         default_factory=set
     )  # columns that a plain name or a star leaves to a merged one
     aliases: dict[str, exp.Expr] = field(default_factory=dict)  # as written, not yet resolved
-    keys: list[exp.Column] = field(default_factory=list)  # what is grouped by
+    keys: list[exp.Expr] = field(default_factory=list)  # what is grouped by
 
     def source(self, name: str) -> Source | None:
         return next((s for s in self.sources if s.name.lower() == name.lower()), None)
@@ -76,7 +77,19 @@ class Scope:
         if source is not None and column is not None:
             return _dotted(source.read(column), parts[2:])
         value = self._unqualified(parts[0], row=len(parts) == 1 or source is None)
-        return None if value is None else _dotted(value, parts[1:])
+        if value is None or (len(parts) > 1 and self._is_plain(value)):
+            return None
+        return _dotted(value, parts[1:])
+
+    def _is_plain(self, value: exp.Expr) -> bool:
+        """Whether it is a relation's column that certainly has no fields of its own: so the name means another."""
+        source = next(
+            (s for s in self.sources if isinstance(value, exp.Column) and s.id == value.table), None
+        )
+        if source is None or source.relation is None:
+            return False
+        kind = source.relation.schema.field(value.name).type
+        return not pt.is_nested(kind)
 
     def star(self) -> list[exp.Expr]:
         """The columns of `*`: a merged one once, where its first column stands."""
@@ -88,6 +101,12 @@ class Scope:
                 merged = self.stands.get((source.id, column))
                 found.append(named(source.read(column) if merged is None else merged.copy(), column))
         return found
+
+    def is_merged(self, source: Source, name: str) -> bool:
+        """Whether USING has made one of this column and another source's."""
+        column = source.column(name)
+        place = (source.id, column or "")
+        return place in self.stands or place in self.hidden
 
     def star_of(self, table: str) -> list[exp.Expr]:
         """The columns of `t.*`."""

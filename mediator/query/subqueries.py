@@ -204,12 +204,17 @@ def _other_kinds(names: Names, *sides: exp.Expr) -> bool:
 
 
 def _kind(names: Names, side: exp.Expr) -> pa.DataType | None:
-    """A plain column's type, where it is a relation's."""
+    """A plain column's type, where it is a relation's in the end."""
     column = plain(side)
     source = names.sources.get(column.table) if column is not None else None
-    if column is None or source is None or source.relation is None:
+    if column is None or source is None:
         return None
-    return family(source.relation.schema.field(column.name).type)
+    if source.relation is not None:
+        return family(source.relation.schema.field(column.name).type)
+    body = source.body
+    if not isinstance(body, exp.Select) or len(body.expressions) != len(source.columns):
+        return None
+    return _kind(names, body.expressions[source.columns.index(column.name)].unalias())
 
 
 def _reads_outside(names: Names, part: exp.Expr, inside: set[str]) -> bool:

@@ -8,7 +8,8 @@ import decimal
 import pyarrow as pa
 import pytest
 
-from mediator.errors import QueryError
+from mediator.answering import verdicts_of
+from mediator.errors import QueryError, Unanswerable
 from mediator.query import understand
 from tests.query.naive import catalog_of, index, oracle, run, same
 
@@ -91,10 +92,15 @@ SELECT a, count(*) AS b FROM r GROUP BY a HAVING max(b) > 10 AND b = 1
 SELECT a, max(s) AS s FROM r GROUP BY a HAVING s > '1'
 SELECT -a AS a, count(*) AS n FROM r GROUP BY a HAVING a > 0
 SELECT a AS b, count(*) AS n FROM r GROUP BY a, b HAVING b > 5
+SELECT a AS x, sum(b) AS a FROM r GROUP BY x HAVING a > 1
+SELECT a AS x, sum(b) AS a FROM r GROUP BY 1 HAVING a > 1
+SELECT a AS x, sum(b) AS a FROM r GROUP BY ALL HAVING a > 1
+SELECT a, sum(b) AS b FROM r GROUP BY ROLLUP (a) HAVING a > 1 OR b > 30
 SELECT x.a FROM r x WHERE EXISTS (SELECT 1 FROM s x WHERE x.c = '1' AND x.b = 30)
 """
 CONSTANTS = """
 SELECT f FROM k WHERE f = 'nan'::DOUBLE
+SELECT f FROM k WHERE f = 'nan'
 SELECT f FROM k WHERE f IN ('nan'::DOUBLE)
 SELECT f FROM k WHERE f IN ('nan'::DOUBLE, 1)
 SELECT i FROM k WHERE i = 9007199254740992::DOUBLE
@@ -114,6 +120,9 @@ SELECT a FROM r WHERE EXISTS (SELECT unnest([]::INT[]) FROM s WHERE s.a = r.a)
 SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.c = r.a)
 SELECT r.a FROM r SEMI JOIN s ON s.c = r.a
 SELECT r.a FROM r ANTI JOIN s ON s.c = r.s
+SELECT r.a FROM r SEMI JOIN (SELECT c FROM s WHERE c <> 'x') s ON s.c = r.a
+SELECT c FROM s WHERE c <> 'x' AND EXISTS (SELECT 1 FROM r WHERE s.c = r.a)
+WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT s.a + 1 FROM t JOIN s ON s.a = t.n) SELECT * FROM t
 SELECT r.a, l.v FROM r, LATERAL (SELECT 2.5 AS v FROM s WHERE s.a = r.a GROUP BY 2.5) l WHERE l.v > 1
 SELECT r.a, l.n FROM r, LATERAL (WITH x AS (SELECT * FROM s WHERE s.a = r.a) SELECT count(*) AS n FROM x) l
 SELECT 1 AS x FROM w LEFT JOIN s ON w.k = s.a JOIN r ON s.a = r.a, LATERAL (SELECT count(*) FROM s x WHERE x.a = r.a) l
@@ -171,13 +180,25 @@ def test_a_decimal_stays_one(text: str) -> None:
         ("SELECT * FROM unnest([1, 2]) WITH ORDINALITY", "WITH ORDINALITY is not supported"),
         ("SELECT * FROM r, unnest([r.a]) WITH ORDINALITY AS u(x, i)", "WITH ORDINALITY is not supported"),
         ("SELECT * FROM (r JOIN s USING (a)) x", "an alias for a parenthesised join"),
+        ("SELECT * EXCLUDE (r.a) FROM r JOIN s USING (a)", "leave the table's name out"),
         ("SELECT * FROM ((r JOIN s USING (a))) x", "an alias for a parenthesised join"),
+        (
+            "SELECT r.a FROM r, "
+            "LATERAL (WITH RECURSIVE t(n) AS (SELECT r.a UNION SELECT t.n + 1 FROM t WHERE n < 3) FROM t) l",
+            "WITH RECURSIVE t may not read what is around it",
+        ),
         ("SELECT v.n FROM (SELECT union_value(n := a) AS v, 1 FROM r GROUP BY 1) x", "type UNION"),
     ],
 )
 def test_what_is_refused_is_told(sql: str, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         understand(sql, SCANNED)
+
+
+def test_a_loop_that_needs_its_own_rows_to_ask_with_is_told_what_it_lacks() -> None:
+    sql = "WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT s.a + 1 FROM t JOIN s ON s.a = t.n) SELECT * FROM t"
+    with pytest.raises(Unanswerable, match=r"s .* needs a"):
+        verdicts_of(understand(sql, CATALOG), CATALOG)
 
 
 def test_values_of_types_that_never_meet() -> None:
