@@ -72,18 +72,24 @@ def _merged(names: Names, select: exp.Select, table: exp.Table) -> bool:
 
 def _place(select: exp.Select, table: exp.Table) -> str | None:
     """How a FROM item is joined: `inner`, `nullable`, or none where it had better be left alone."""
-    joins = select.args.get("joins") or []
-    if any(j.side in ("RIGHT", "FULL") for j in joins):
+    if _widens(select) or _widens(table):
         return None
     at: exp.Expr = table
     while isinstance(at.parent, (exp.Subquery, exp.Table, exp.Join)):
         at = at.parent
+        if _widens(at):
+            return None
         if isinstance(at, exp.Join) and at.kind in ("SEMI", "ANTI"):
             return None
         if isinstance(at, exp.Join) and at.side:
             return "nullable" if at.side == "LEFT" and at.parent is select and at.this is table else None
     top = at.parent.parent if isinstance(at.parent, exp.From) else at.parent
     return "inner" if top is select else None
+
+
+def _widens(holder: exp.Expr) -> bool:
+    """Whether joins that hang from this may add rows of NULLs for what stands before them."""
+    return any(j.side in ("RIGHT", "FULL") for j in holder.args.get("joins") or [])
 
 
 def _body(source: Source) -> exp.Select | None:

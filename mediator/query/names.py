@@ -4,8 +4,7 @@ its name.
 
 DuckDB has already found the statement sound (`check.py`), so what is left to decide here is only *which*
 column a name means. Rules as in DuckDB: a column of the FROM clause, else an alias of the select list,
-else a column of an enclosing query. An alias is left as it stands where DuckDB itself will find it, and
-spelt out where conjuncts are taken apart.
+else a column of an enclosing query.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from mediator.query import vocabulary
 from mediator.query.functions import shown
 from mediator.query.scope import Cte, Scope, Source, named, near_columns, renamed, unique
 from mediator.query.sources import resolve_from
-from mediator.query.trees import aggregates, has_subquery, position_of
+from mediator.query.trees import aggregates, has_subquery, is_volatile, position_of
 from mediator.statements.patience import go_on
 
 _QUERIES = (exp.Select, exp.SetOperation, exp.Subquery)
@@ -127,6 +126,7 @@ class Names:
         resolve_from(self, node, scope)
         items = [e for item in node.expressions for e in self._starless(item, scope)]
         scope.aliases = {e.alias.lower(): e.this.copy() for e in items if isinstance(e, exp.Alias)}
+        scope.distinct = bool(node.args.get("distinct"))
         columns = _labels(items)
         node.set(
             "expressions", [self._item(e, c, scope) for e, c in zip(items, unique(columns), strict=True)]
@@ -203,15 +203,16 @@ class Names:
         if clause == "group" and alone == "all":
             return None
         if clause == "having" and alone in scope.aliases and scope.meaning(parts) not in scope.keys:
-            return None
+            return None if _stays(scope, alone, clause) else self._spelt_out(alone, scope)
         here: Scope | None = scope
         while here is not None:
             found = here.meaning(parts)
             if found is not None:
                 return found
             if alone in here.aliases:
-                left_alone = here is scope and clause not in ("where", "on")
-                return None if left_alone else self._spelt_out(here.aliases[alone], here)
+                return (
+                    None if here is scope and _stays(scope, alone, clause) else self._spelt_out(alone, here)
+                )
             here = here.parent
         raise UnknownColumn(
             f"there is no column {'.'.join(parts)!r} here",
@@ -220,8 +221,8 @@ class Names:
             hint=near_columns(parts[-1], scope.columns()),
         )
 
-    def _spelt_out(self, alias: exp.Expr, scope: Scope) -> exp.Expr:
-        holder = exp.Paren(this=alias.copy())
+    def _spelt_out(self, alias: str, scope: Scope) -> exp.Expr:
+        holder = exp.Paren(this=scope.aliases[alias].copy())
         self.expression(holder, scope, "where")
         return holder.this if isinstance(holder.this, (exp.Column, exp.Literal)) else holder
 
@@ -234,6 +235,17 @@ def _bind_variable(node: exp.Comprehension) -> None:
         for column in list(part.find_all(exp.Column)) if part is not None else []:
             if not column.table and column.name.lower() == variable:
                 column.replace(exp.to_identifier(column.name))
+
+
+def _stays(scope: Scope, alias: str, clause: str) -> bool:
+    """Whether an alias is left for DuckDB to find: where it is more than a name for what is computed. Elsewhere it is
+    spelt out, as columns that were hidden here may stand in the FROM clause in the end."""
+    if clause in ("where", "on"):
+        return False
+    value = scope.aliases[alias]
+    if value.find(exp.Column) is None or (clause == "order" and scope.distinct):
+        return True
+    return has_subquery(value) or is_volatile(value) or value.find(exp.Unnest, exp.Explode) is not None
 
 
 def _within(node: exp.Expr, child: exp.Expr, clause: str) -> str:

@@ -65,6 +65,7 @@ class Scope:
         default_factory=set
     )  # columns that a plain name or a star leaves to a merged one
     aliases: dict[str, exp.Expr] = field(default_factory=dict)  # as written, not yet resolved
+    distinct: bool = False
     keys: list[exp.Expr] = field(default_factory=list)  # what is grouped by
 
     def source(self, name: str) -> Source | None:

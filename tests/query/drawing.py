@@ -38,6 +38,9 @@ class Drawing:
     """Draws one statement. Aliases are numbered, so that each is its own in the whole statement."""
 
     draw: random.Random
+    manner: (
+        random.Random
+    )  # of writing it: apart, so that what a seed asks for stays when there are more manners
     aliases: int = 0
     depth: int = 0
     scopes: list[list[tuple[str, str]]] = field(default_factory=list)  # of columns that can be read
@@ -50,6 +53,8 @@ class Drawing:
         sql = self.select(width)
         if self.draw.random() < 0.15:
             places = ", ".join(str(n + 1) for n in range(width))
+            if self.sometimes(0.4):
+                places = f"-{'v0' if ' AS v0' in sql else 'b'}, {places}"
             sql += f" ORDER BY {places} LIMIT {self.draw.randint(0, 4)} OFFSET {self.draw.randint(0, 1)}"
         return sql
 
@@ -62,38 +67,63 @@ class Drawing:
         return body.format(source=source, where=where)
 
     def listed(self, width: int) -> str:
-        items = [f"{self.value()} AS v{n}" for n in range(width)]
+        items = [f"{self.value()} AS {name}" for name in self.names(width)]
         distinct = "DISTINCT " if self.draw.random() < 0.15 else ""
-        return f"SELECT {distinct}{', '.join(items)} FROM {{source}}{{where}}"
+        return self.written(f"SELECT {distinct}{', '.join(items)}")
 
     def grouped(self, width: int) -> str:
         key = self.column()
         calls = [f"count({self.column()})", "count(*)", f"sum({self.column()})", f"max({self.column()})"]
         items = [f"{key} AS v0", *(f"{self.draw.choice(calls)} AS v{n}" for n in range(1, width))]
         having = " HAVING count(*) > 1" if self.draw.random() < 0.3 else ""
-        return f"SELECT {', '.join(items)} FROM {{source}}{{where}} GROUP BY {key}{having}"
+        if having and self.sometimes(0.5):
+            having = f" HAVING v{width - 1} > 0"
+        return self.written(f"SELECT {', '.join(items)}") + f" GROUP BY {key}{having}"
+
+    def names(self, width: int) -> list[str]:
+        """Of the columns of a select list; those of the whole statement may be others' names as well."""
+        if self.depth == 0 and len(self.scopes) == 1 and self.sometimes(0.2):
+            return ["b", "a", "x"][:width]
+        return [f"v{n}" for n in range(width)]
+
+    def written(self, select: str) -> str:
+        if self.sometimes(0.15):
+            return f"FROM {{source}} {select}{{where}}"
+        return f"{select} FROM {{source}}{{where}}"
+
+    def sometimes(self, share: float) -> bool:
+        return self.manner.random() < share
 
     # FROM
 
     def source(self) -> str:
-        sql = self.item()
+        sql, since = self.item(), 0
         for _ in range(self.draw.choice([0, 1, 1, 1, 2, 2, 3])):
-            sql = self.joined(sql)
+            sql, since = self.joined(sql, since)
         return sql
 
-    def joined(self, left: str) -> str:
+    def joined(self, left: str, since: int) -> tuple[str, int]:
+        """`since` a comma, ON reads what stands after it."""
         before = len(self.scopes[-1])
         right = self.item()
         kind = self.draw.choice(
             ["JOIN", "JOIN", "JOIN", ",", "LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
         )
         if kind == ",":
-            return f"{left} CROSS JOIN {right}"
-        mine, theirs = self.draw.choice(self.scopes[-1][:before]), self.draw.choice(self.scopes[-1][before:])
+            return (
+                (f"{left}, {right}", before) if self.sometimes(0.3) else (f"{left} CROSS JOIN {right}", since)
+            )
+        mine = self.draw.choice(self.scopes[-1][since:before])
+        theirs = self.draw.choice(self.scopes[-1][before:])
         on = f"{'.'.join(mine)} = {'.'.join(theirs)}"
-        if kind != "FULL JOIN" and self.draw.random() < 0.3:
+        if kind != "FULL JOIN" and self.draw.random() < 0.3 and since == 0:
             on += f" AND {self.comparison()}"
-        return f"{left} {kind} {right} ON {on}"
+        sides = self.scopes[-1][since:before], self.scopes[-1][before:]
+        both = [sum(c == "b" for _, c in side) for side in sides]
+        if both == [1, 1] and self.sometimes(0.5):
+            return f"{left} {kind} {right} USING (b)", since  # where both have it, once each
+        whole = f"{left} {kind} {right} ON {on}"
+        return (f"({whole})" if since == 0 and self.sometimes(0.2) else whole), since
 
     def item(self) -> str:
         self.aliases += 1
@@ -128,6 +158,8 @@ class Drawing:
         if roll < 0.52:
             listed = ", ".join(self.draw.choice(["0", "1", "2", "NULL", "7"]) for _ in range(3))
             return f"{self.column()} {self.draw.choice(['IN', 'NOT IN'])} ({listed})"
+        if self.sometimes(0.08):
+            return f"({self.local()}, {self.local()}) = ({self.local()}, {self.column()})"
         if roll < 0.57:
             return f"NOT ({self.comparison()} OR {self.comparison()})"
         return self.comparison()
@@ -167,7 +199,10 @@ class Drawing:
         if roll < 0.7:
             return self.column()
         other = self.draw.choice([self.column, self.number])
-        return f"{self.column()} {self.draw.choice(['+', '-', '*'])} {other()}"
+        operator = self.draw.choice(["+", "-", "*"])
+        if self.sometimes(0.3):
+            return self.manner.choice([f"{self.column()} // 2", f"coalesce({self.column()}, 0.5)"])
+        return f"{self.column()} {operator} {other()}"
 
     def column(self) -> str:
         """Of the innermost scope, mostly."""
@@ -186,4 +221,4 @@ class Drawing:
 
 
 def statement(seed: int) -> str:
-    return Drawing(random.Random(seed)).statement()
+    return Drawing(random.Random(seed), random.Random(f"manner {seed}")).statement()

@@ -52,6 +52,8 @@ SELECT count(*) FROM ((r JOIN s USING (a)) JOIN s y USING (a))
 SELECT * FROM ((VALUES (1), (3)) q(a) JOIN s USING (a))
 SELECT * FROM ((r)) x
 SELECT x.a FROM ((SELECT a FROM r) x)
+SELECT w.k, q.a FROM ((SELECT a, b FROM r WHERE b > 10) q RIGHT JOIN w ON w.k = q.b)
+SELECT w.k, q.a FROM w JOIN ((SELECT a, b FROM r WHERE b > 10) q FULL JOIN s ON s.a = q.a) ON true
 SELECT * FROM ((SELECT a FROM r UNION ALL SELECT a FROM s)) x
 """
 MERGED_COLUMNS = """
