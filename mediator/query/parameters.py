@@ -92,6 +92,8 @@ def literal(value: object) -> exp.Expr:
     match value:
         case decimal.Decimal():
             return _decimal(value)
+        case int() if 1 << 63 <= value < 1 << 64:
+            return exp.cast(exp.Literal.number(value), "ubigint", dialect="duckdb")
         case None | bool() | int() | str():
             return exp.convert(value)
         case float():

@@ -166,6 +166,12 @@ def test_values_still_reach_the_sites(sql: str) -> None:
     same(run(understand(sql, CATALOG), TABLES), oracle(sql, tables=TABLES), ordered=False)
 
 
+@pytest.mark.parametrize("value", [2**63 - 1, 2**63, 2**64 - 1, 2**64, -(2**63), True])
+def test_a_whole_number_has_the_type_that_it_has_room_in(value: int) -> None:
+    for sql in ("SELECT ? AS v", "SELECT typeof(?) AS v FROM r"):
+        same(run(understand(sql, SCANNED, [value]), TABLES), oracle(sql, [value], TABLES), ordered=False)
+
+
 @pytest.mark.parametrize("text", ["1000", "1E+3", "1E+20", "1.5", "-1E+2", "0"])
 def test_a_decimal_stays_one(text: str) -> None:
     value = [decimal.Decimal(text)]
