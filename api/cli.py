@@ -13,7 +13,7 @@ import typer
 
 from api import caching, doctoring, harvesting, keyring, profiling, serving, tracing, wrapping
 from api.engines import Checkpoint, EngineName, Into, WithEngine, check_engine, check_into, starts_spark
-from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
+from api.exits import EXPLAINED, INTERRUPTED, Mistake, complain, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
     CatalogPaths,
@@ -288,10 +288,14 @@ def demonstrate() -> None:
 
 def main() -> None:
     """The entry point `mediator`."""
+    from api.writing import let_go
+
     try:
         app()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        let_go()
 
 
 def _statement(sql: str | None, file: Path | None) -> str:
@@ -337,6 +341,8 @@ def _report(outcome: Outcome, quiet: bool) -> None:
     from api.terminal import stderr
     from api.verdict import print_report
 
+    if outcome.unwritten:
+        complain(outcome.unwritten)
     if not outcome.forsaken and not (quiet and outcome.report.complete):
         print_report(stderr(), outcome)
     elif outcome.untraced:
