@@ -309,7 +309,13 @@ def _statement(sql: str | None, file: Path | None) -> str:
         except OSError as error:
             raise Mistake(f"{file}: cannot be read: {error.strerror}") from None
     assert sql is not None
-    return sys.stdin.read() if sql == "-" else sql
+    if sql != "-":
+        return sql
+    if sys.stdin is None:
+        raise Mistake(
+            "standard input is closed: write the query as an argument, or name a file with --file FILE"
+        )
+    return sys.stdin.read()
 
 
 def _progress(*, wanted: bool, plain: bool = True) -> Progress:

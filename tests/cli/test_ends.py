@@ -241,3 +241,10 @@ def test_a_report_on_a_full_disk(calm: Web, env: dict[str, str]) -> None:
         code, rows, _ = ran(env, 'exec "$@" 2> /dev/full', *arguments)
         assert code == expected
         assert rows.count("\n") == (61 if code == 0 else 0)
+
+
+def test_a_standard_input_that_is_closed(calm: Web, env: dict[str, str]) -> None:
+    for command in ("query", "explain"):
+        code, _, said = ran(env, 'exec "$@" <&-', command, "-", *at(calm))
+        assert code == 2
+        assert said.startswith("error: standard input is closed: "), said
