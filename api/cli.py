@@ -13,7 +13,7 @@ import typer
 
 from api import caching, doctoring, harvesting, keyring, profiling, serving, tracing, wrapping
 from api.engines import Checkpoint, EngineName, Into, WithEngine, check_engine, check_into, starts_spark
-from api.exits import EXPLAINED, INTERRUPTED, Mistake, complain, told, warn
+from api.exits import EXPLAINED, INTERNAL, INTERRUPTED, READER_LEFT, Mistake, complain, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
     CatalogPaths,
@@ -288,14 +288,28 @@ def demonstrate() -> None:
 
 def main() -> None:
     """The entry point `mediator`."""
-    from api.writing import let_go
+    from api.writing import STDOUT, let_go
 
     try:
         app()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        # So Typer and Rich end, with 1, where somebody leaves who was to read the help.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(_meant(end.__context__, READER_LEFT))
+        raise
+    except OSError as error:
+        # The help is written before any command runs.
+        complain(f"{STDOUT}: {error.strerror or error}")
+        sys.exit(_meant(error, INTERNAL))
     finally:
         let_go()
+
+
+def _meant(error: OSError, otherwise: int) -> int:
+    """What Typer was to end with, had it not met this when it told what is wrong with the options."""
+    return int(getattr(error.__context__, "exit_code", otherwise))
 
 
 def _statement(sql: str | None, file: Path | None) -> str:
