@@ -149,7 +149,7 @@ def query(
 
     Ctrl-C ends the run with what was found so far; a second one ends it at once.
     """
-    with told():
+    with told(killable=True):
         from api.catalogs import to_ask
         from api.running import Question
         from api.verdict import exit_code
@@ -216,7 +216,7 @@ def explain(
 
     Nothing is asked, except with --live. With a store the estimate rests on what was measured and is held there.
     """
-    with told():
+    with told(killable=True):
         if live and engine is not EngineName.local:
             raise Mistake("--live runs the query in this process: leave out --engine, or --live")
         if live:
@@ -253,7 +253,7 @@ def sources(
     With a store also what was measured of each, and how many requests are left today. Without a catalog: the plugins
     that are installed, none of which is run for that.
     """
-    with told():
+    with told(killable=True):
         from api.catalogs import nothing_is_named, to_read
         from api.listing import installed_plugins, listed
         from api.terminal import stdout
@@ -287,7 +287,7 @@ def demonstrate() -> None:
 
 
 def main() -> None:
-    """The entry point `mediator`."""
+    """The whole command line, once it is loaded; `api.entry` is what loads it."""
     from api.writing import STDOUT, let_go
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,8 +45,14 @@ class Unwritten(Exception):
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Whatever goes wrong inside becomes a message and an exit code; a traceback is never shown unasked."""
+def told(*, killable: bool = False) -> Iterator[None]:
+    """Whatever goes wrong inside becomes a message and an exit code; a traceback is never shown unasked.
+
+    `killable` says that Ctrl-C may end the process where it is: nothing is begun inside that would have to be ended, or
+    not before it is `interrupting` that hears of it.
+    """
+    if not killable:
+        _hear_interrupts()
     from mediator.errors import MediatorError
     from pipeline.packages import need_of
 
@@ -69,6 +76,12 @@ def told() -> Iterator[None]:
             raise typer.Exit(AT_FAULT) from None
         _confess(error)
         raise typer.Exit(INTERNAL) from None
+
+
+def _hear_interrupts() -> None:
+    """Ctrl-C is an exception again, if it was none while the command line was loaded."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def complain(message: str) -> None:
