@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fixtures import Web
-from tests.cli.kit import PATIENCE, at
+from tests.cli.kit import PATIENCE, at, called
 
 FULL = "No space left on device"
 SQL = "SELECT isbn FROM books"
@@ -249,3 +249,12 @@ def test_a_standard_input_that_is_closed(calm: Web, env: dict[str, str]) -> None
         code, _, said = ran(env, 'exec "$@" <&-', command, "-", *at(calm))
         assert code == 2
         assert said.startswith("error: standard input is closed: "), said
+
+
+def test_a_replay_on_a_full_disk(calm: Web, tmp_path: Path, env: dict[str, str]) -> None:
+    file = str(tmp_path / "books.cassette")
+    assert called("wrapper", "record", *at(calm), "-o", file, "--sql", SQL).exit_code == 0
+    command = ["wrapper", "replay", *at(calm), file, SQL, "--format", "ndjson"]
+    code, _, said = ran(env, 'exec "$@" > /dev/full', *command)
+    assert code == 1
+    assert said.startswith(f"error: standard output: {FULL}\n")
