@@ -6,9 +6,10 @@ Each in a process of its own, and in both ways that Python can hold, or not hold
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from fixtures import Web
+from fixtures import Behaviour, Fault, Web
 from tests.cli.kit import PATIENCE, at, called
 
 FULL = "No space left on device"
@@ -108,8 +109,7 @@ def test_a_pipe_that_does_not_block_gets_everything(calm: Web, env: dict[str, st
         os.close(writing)
         assert process.stderr is not None
         # Nobody reads before the pipe is full.
-        ended = threading.Event()
-        ended.wait(1.0)
+        time.sleep(1.0)
         with open(reading, "rb") as pipe:
             lines = pipe.read().count(b"\n")
         said = process.stderr.read().decode()
@@ -134,7 +134,7 @@ def test_lists_in_a_pipe_that_does_not_block(calm: Web, env: dict[str, str]) -> 
     ) as process:
         os.close(writing)
         assert process.stderr is not None
-        threading.Event().wait(1.0)
+        time.sleep(1.0)
         with open(reading, "rb") as pipe:
             text = pipe.read()
         assert process.wait(PATIENCE) == 0, process.stderr.read().decode()
@@ -258,3 +258,24 @@ def test_a_replay_on_a_full_disk(calm: Web, tmp_path: Path, env: dict[str, str])
     code, _, said = ran(env, 'exec "$@" > /dev/full', *command)
     assert code == 1
     assert said.startswith(f"error: standard output: {FULL}\n")
+
+
+def test_an_interrupt_that_nobody_reads_of(trade: Web, env: dict[str, str]) -> None:
+    trade.behave("books", Behaviour(faults=(Fault("hang", probability=1.0),)))
+    with subprocess.Popen(
+        [sys.executable, "-c", _SCRIPT, "explain", "--live", SQL, *at(trade)],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        end = time.monotonic() + PATIENCE
+        while not trade.counters["books"].open:
+            assert time.monotonic() < end, "it never asked"
+            time.sleep(0.01)
+        process.stdout.close()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b""
+        assert process.wait(PATIENCE) == 141
