@@ -13,7 +13,7 @@ import typer
 
 from api import caching, doctoring, harvesting, keyring, profiling, serving, tracing, wrapping
 from api.engines import Checkpoint, EngineName, Into, WithEngine, check_engine, check_into, starts_spark
-from api.exits import EXPLAINED, INTERRUPTED, Mistake, told, warn
+from api.exits import EXPLAINED, INTERNAL, INTERRUPTED, READER_LEFT, Mistake, complain, told, warn
 from api.limits import MaxBytes, MaxCalls, MaxSeconds, age, limits, silence
 from api.options import (
     CatalogPaths,
@@ -149,7 +149,7 @@ def query(
 
     Ctrl-C ends the run with what was found so far; a second one ends it at once.
     """
-    with told():
+    with told(killable=True):
         from api.catalogs import to_ask
         from api.running import Question
         from api.verdict import exit_code
@@ -216,7 +216,7 @@ def explain(
 
     Nothing is asked, except with --live. With a store the estimate rests on what was measured and is held there.
     """
-    with told():
+    with told(killable=True):
         if live and engine is not EngineName.local:
             raise Mistake("--live runs the query in this process: leave out --engine, or --live")
         if live:
@@ -253,7 +253,7 @@ def sources(
     With a store also what was measured of each, and how many requests are left today. Without a catalog: the plugins
     that are installed, none of which is run for that.
     """
-    with told():
+    with told(killable=True):
         from api.catalogs import nothing_is_named, to_read
         from api.listing import installed_plugins, listed
         from api.terminal import stdout
@@ -287,11 +287,29 @@ def demonstrate() -> None:
 
 
 def main() -> None:
-    """The entry point `mediator`."""
+    """The whole command line, once it is loaded; `api.entry` is what loads it."""
+    from api.writing import STDOUT, let_go
+
     try:
         app()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except SystemExit as end:
+        # So Typer and Rich end, with 1, where somebody leaves who was to read the help.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(_meant(end.__context__, READER_LEFT))
+        raise
+    except OSError as error:
+        # The help is written before any command runs.
+        complain(f"{STDOUT}: {error.strerror or error}")
+        sys.exit(_meant(error, INTERNAL))
+    finally:
+        let_go()
+
+
+def _meant(error: OSError, otherwise: int) -> int:
+    """What Typer was to end with, had it not met this when it told what is wrong with the options."""
+    return int(getattr(error.__context__, "exit_code", otherwise))
 
 
 def _statement(sql: str | None, file: Path | None) -> str:
@@ -305,7 +323,13 @@ def _statement(sql: str | None, file: Path | None) -> str:
         except OSError as error:
             raise Mistake(f"{file}: cannot be read: {error.strerror}") from None
     assert sql is not None
-    return sys.stdin.read() if sql == "-" else sql
+    if sql != "-":
+        return sql
+    if sys.stdin is None:
+        raise Mistake(
+            "standard input is closed: write the query as an argument, or name a file with --file FILE"
+        )
+    return sys.stdin.read()
 
 
 def _progress(*, wanted: bool, plain: bool = True) -> Progress:
@@ -337,6 +361,8 @@ def _report(outcome: Outcome, quiet: bool) -> None:
     from api.terminal import stderr
     from api.verdict import print_report
 
+    if outcome.unwritten:
+        complain(outcome.unwritten)
     if not outcome.forsaken and not (quiet and outcome.report.complete):
         print_report(stderr(), outcome)
     elif outcome.untraced:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +40,19 @@ class Mistake(Exception):
     """Something that the user can put right: told as it is, exit code 2."""
 
 
+class Unwritten(Exception):
+    """Where it is to be written takes no more, as a disk that is full: told as it is, exit code 1."""
+
+
 @contextmanager
-def told() -> Iterator[None]:
-    """Whatever goes wrong inside becomes a message and an exit code; a traceback is never shown unasked."""
+def told(*, killable: bool = False) -> Iterator[None]:
+    """Whatever goes wrong inside becomes a message and an exit code; a traceback is never shown unasked.
+
+    `killable` says that Ctrl-C may end the process where it is: nothing is begun inside that would have to be ended, or
+    not before it is `interrupting` that hears of it.
+    """
+    if not killable:
+        _hear_interrupts()
     from mediator.errors import MediatorError
     from pipeline.packages import need_of
 
@@ -56,9 +66,8 @@ def told() -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        leave_quietly()
         raise typer.Exit(READER_LEFT) from None
-    except OSError as error:
+    except (OSError, Unwritten) as error:
         complain(str(error))
         raise typer.Exit(INTERNAL) from None
     except Exception as error:
@@ -67,6 +76,12 @@ def told() -> Iterator[None]:
             raise typer.Exit(AT_FAULT) from None
         _confess(error)
         raise typer.Exit(INTERNAL) from None
+
+
+def _hear_interrupts() -> None:
+    """Ctrl-C is an exception again, if it was none while the command line was loaded."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def complain(message: str) -> None:
@@ -117,19 +132,11 @@ def _pointed(line: str, at: int, console: Console) -> tuple[Text, Text]:
     return Text(harmless(line)), Text(" " * before + "^", "bold red")
 
 
-def leave_quietly() -> None:
-    """Nobody reads stdout any more: what Python still holds for it goes nowhere, without complaint."""
-    try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):
-        return
-
-
 def _confess(error: Exception) -> None:
+    from api.terminal import stderr
+
     complain(f"internal error: {type(error).__name__}: {error}")
     if os.environ.get(DEBUG):
-        sys.stderr.write("".join(traceback.format_exception(error)))
+        stderr().out("".join(traceback.format_exception(error)), end="")
     else:
-        sys.stderr.write(
-            f"This is a fault of the mediator, not of the query. {DEBUG}=1 shows the traceback.\n"
-        )
+        stderr().out(f"This is a fault of the mediator, not of the query. {DEBUG}=1 shows the traceback.")

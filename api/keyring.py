@@ -65,6 +65,7 @@ def add(
     with told():
         from api.durations import seconds_of
         from api.http import keys as ring
+        from api.terminal import stdout
 
         quota = ring.Quota(
             concurrent,
@@ -79,7 +80,7 @@ def add(
         scopes = frozenset(ring.SCOPES) & {s.value for s in scope or (ScopeName.query, ScopeName.read)}
         until = None if expires is None else _until(seconds_of("--expires", expires))
         token = ring.add(keys, name, scopes, quota, until)
-        typer.echo(token)
+        stdout().out(token)
         _explain(name, keys)
 
 

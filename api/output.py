@@ -9,13 +9,15 @@ import os
 import select
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-from api.exits import Mistake
+from api.exits import Mistake, Unwritten
 from api.formats import Encoder
+from api.writing import STDOUT, named, raw_of, write_whole
 
 MakeEncoder = Callable[[pa.Schema], Encoder]
 
@@ -62,6 +64,7 @@ class Document:
         self._make = make
         self._path = path
         self._open = False
+        self._full = False  # it takes no more
 
     def open(self, schema: pa.Schema) -> None:
         self._encoder = self._make(schema)
@@ -78,10 +81,12 @@ class Document:
             return
         self._open = False
         try:
-            self._write(self._encoder.end())
+            if not self._full:
+                self._write(self._encoder.end())
         finally:
             if self._path is not None:
-                self._stream.close()
+                with self._named():
+                    self._stream.close()
 
     @property
     def forsaken(self) -> bool:
@@ -89,16 +94,23 @@ class Document:
 
     def _opened(self) -> BinaryIO:
         if self._path is None:
-            return sys.stdout.buffer
+            with self._named():
+                return raw_of(sys.stdout)
         try:
-            return self._path.open("wb")
+            return self._path.open("wb", buffering=0)
         except OSError as error:
             raise Mistake(f"{self._path}: cannot be written: {error.strerror}") from None
 
     def _write(self, data: bytes) -> None:
-        if data:
-            self._stream.write(data)
-            self._stream.flush()
+        try:
+            with self._named():
+                write_whole(self._stream, data)
+        except Unwritten:
+            self._full = True
+            raise
+
+    def _named(self) -> AbstractContextManager[None]:
+        return named(STDOUT if self._path is None else str(self._path))
 
 
 def _hung_up(stream: BinaryIO) -> bool:

@@ -18,7 +18,7 @@ from api.checking import (
     tell_unused,
     under_test,
 )
-from api.exits import INTERRUPTED, PARTIAL, Mistake, told
+from api.exits import INTERRUPTED, PARTIAL, Mistake, complain, told
 from api.options import CatalogPaths, Format, Variables, WithDemo, pairs
 from api.receiving import format_for, receiver_for
 
@@ -116,6 +116,8 @@ def replay(
         from api.verdict import exit_code, print_report
 
         console = stderr()
+        if outcome.unwritten:
+            complain(outcome.unwritten)
         print_report(console, outcome)
         _tell_unknown(player.unknown, console)
         tell_unused(player.unused(), console)

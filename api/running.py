@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 import pyarrow as pa
 
 from api.alongside import alongside
-from api.exits import INTERRUPTED
+from api.exits import INTERRUPTED, Unwritten
 from api.interrupting import interrupting
 from api.output import Parts, Receiver
 from api.partials import Records
@@ -30,6 +30,7 @@ _TICK = 0.1
 # Between two looks at a provisional answer: at least this long, and so many times what a look takes.
 _LOOK = 1.0
 _LOOK_SHARE = 20
+UNWRITTEN = "the answer could not be written on"
 STOPPING = "stopping: what was found so far is answered; once more to end at once"
 
 
@@ -61,6 +62,7 @@ class Outcome:
     last: float | None
     interrupted: bool
     forsaken: bool  # by the reader
+    unwritten: str  # why the answer is not, where it could not be written
     untraced: str = ""  # why the trace is not whole, where it is not
 
 
@@ -83,6 +85,7 @@ class _Run:
     last: float | None = None
     interrupted: bool = False
     forsaken: bool = False
+    unwritten: str = ""
 
     @property
     def seconds(self) -> float:
@@ -95,6 +98,20 @@ class _Run:
                 await self._hand(record)
         except BrokenPipeError:
             self.forsaken = True
+        except Unwritten as error:
+            self.unwritten = str(error)
+            self.answers.stop(UNWRITTEN)
+
+    async def close(self) -> None:
+        """The rest is written, where somebody takes it."""
+        if self.forsaken:
+            return
+        try:
+            await asyncio.to_thread(self.receiver.close)
+        except BrokenPipeError:
+            self.forsaken = True
+        except Unwritten as error:
+            self.unwritten = str(error)
 
     async def land(self, folder: Path) -> None:
         """Every answer into a file of the folder, as it is found."""
@@ -138,6 +155,7 @@ class _Run:
             self.last,
             self.interrupted,
             self.forsaken,
+            self.unwritten,
             self.answers.untraced,
         )
 
@@ -170,11 +188,10 @@ async def run(mediator: Mediator, question: Question, receiver: Receiver, progre
                     await run_.land(receiver.folder)
                 else:
                     await run_.pass_on()
-        return run_.outcome()
     finally:
         progress.close()
-        if not run_.forsaken:
-            await asyncio.to_thread(receiver.close)
+        await run_.close()
+    return run_.outcome()
 
 
 async def _watch(run_: _Run, over: asyncio.Event) -> None:

@@ -28,11 +28,12 @@ def schema(
     with told():
         import json
 
+        from api.terminal import stdout
         from sources.schema import json_schema
 
         text = json.dumps(json_schema(), indent=2, ensure_ascii=False)
         if output is None:
-            typer.echo(text)
+            stdout().out(text)
             return
         try:
             output.write_text(text + "\n", encoding="utf-8")

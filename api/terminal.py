@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 from rich.console import Console
 
+from api.writing import answers, asides
+
+
+class _Stdout(Console):
+    """Rich ends the command where the reader leaves, as if something were wrong: how it ends is not for it to say."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
 
 def stderr() -> Console:
     """For everything that is not the answer."""
-    return Console(stderr=True, highlight=False, markup=False, emoji=False)
+    return Console(stderr=True, file=asides(), highlight=False, markup=False, emoji=False)
 
 
 def stdout() -> Console:
     """For text that is the answer: explanations and lists."""
-    return Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    return _Stdout(file=answers(), highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def colourful(console: Console) -> bool:

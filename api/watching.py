@@ -18,7 +18,7 @@ from rich.text import Text
 
 from api.alongside import alongside
 from api.cells import harmless
-from api.exits import COMPLETE, INTERRUPTED, PARTIAL
+from api.exits import COMPLETE, INTERRUPTED, PARTIAL, Unwritten
 from api.interrupting import interrupting
 from api.terminal import stdout
 from api.wording import many
@@ -104,7 +104,8 @@ async def explained_live(
             os._exit(INTERRUPTED)
         interrupted.set()
         answers.stop("interrupted")
-        onlooker.note(STOPPING)
+        with suppress(OSError, Unwritten):  # what follows it will meet the same, where it can be told
+            onlooker.note(STOPPING)
 
     try:
         with interrupting(interrupt):

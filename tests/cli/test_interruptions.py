@@ -52,6 +52,77 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
             stream.close()
 
 
+# Presses Ctrl-C while a module is looked for, and then runs the command.
+_PRESSED = """
+import signal, sys
+
+class Pressing:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Pressing())
+from api.entry import main
+main()
+"""
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("typer", ["query", "SELECT 1"]),
+        ("api.running", ["query", "SELECT 1", "--demo"]),
+        ("numba", ["query", "SELECT 1", "--demo"]),
+        ("api.explaining", ["explain", "SELECT 1", "--demo"]),
+        ("api.listing", ["sources", "--demo"]),
+    ],
+)
+def test_an_interrupt_while_a_command_is_loaded_ends_it(
+    module: str, command: list[str], buffered: bool
+) -> None:
+    """As it ends any program: whoever started it sees the signal, and a shell 130."""
+    code, _, said = _pressed(module, command, buffered)
+    assert (code, said) == (-signal.SIGINT, "")
+    code, _, said = _pressed(module, command, buffered, shell='"$@"; exit $?')
+    assert (code, said) == (130, "")
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [("api.http.serving", ["serve", "--demo"]), ("pipeline.packages", ["doctor"])],
+)
+def test_other_commands_hear_it_as_they_did(module: str, command: list[str], buffered: bool) -> None:
+    """What they have begun, they end."""
+    code, _, said = _pressed(module, command, buffered)
+    assert (code, said) == (130, "")
+
+
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_command_that_is_not_to_hear_it_is_not_ended(buffered: bool) -> None:
+    """As one that a shell has put into the background."""
+    shell = "trap '' INT; exec \"$@\""
+    code, rows, said = _pressed("api.listing", ["sources", "--demo"], buffered, shell)
+    assert (code, said) == (0, "")
+    assert "reviews   key: isbn, reviewer" in rows
+
+
+def _pressed(
+    module: str, command: list[str], buffered: bool, shell: str = 'exec "$@"'
+) -> tuple[int, str, str]:
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    script = _PRESSED.format(module=module)
+    done = subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-c", script, *command],
+        env=env if buffered else {**env, "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
 class _Interrupted(io.BytesIO):
     """A file, in the middle of whose reading Ctrl-C is pressed."""
 
