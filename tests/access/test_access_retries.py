@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -261,6 +262,25 @@ class TestPages:
         told = heard(in_turn(page([[1, "a"]], then)), catalog(), scan())
         assert told.cause.startswith("endless: r.scan at site: its pages lead back")
         assert told.rows == [(1, "a")], "what was found stays found"
+
+    @pytest.mark.parametrize("back", ["/scan", "http://site.test/scan", "http://SITE.test/scan#top"])
+    def test_the_first_page_is_known_again_however_it_is_written(self, back: str) -> None:
+        """It is made by the wrapper, and what leads back to it by the site."""
+
+        @dataclass(frozen=True, slots=True)
+        class Numbered(Request):
+            number: int = field(default=0, compare=False)
+
+        class Counting(Plain):
+            def read(self, *args: Any) -> Page:
+                page = super().read(*args)
+                return replace(page, then=tuple(Numbered(r.path, rooted=True) for r in page.then))
+
+        network = in_turn(page([[1, "a"]], ["/2"]), page([[2, "b"]], [back]))
+        told = heard(network, catalog(wrapper=Counting()), scan())
+        assert told.cause.startswith("endless: r.scan at site: its pages lead back")
+        assert told.rows == [(1, "a"), (2, "b")]
+        assert len(network.sent) == 2
 
     def test_more_pages_than_allowed_are_endless(self) -> None:
         async def reply(mirror: Mirror, request: Request) -> Reply:
