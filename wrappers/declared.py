@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Binding, Cuts, Cutter, Meaning, Page, Reply, Request
+from mediator.errors import SourceError
 from wrappers.columns import repeated
-from wrappers.paging import Leaf, Paging
+from wrappers.paging import Leaf, Paging, SameRows
 from wrappers.parsed import Parsed, Reader
 from wrappers.rules import Rule, meaning_of
 from wrappers.template import Template
@@ -59,8 +60,14 @@ class DeclaredWrapper:
                 columns[field.name] = repeated(field, value, parsed.count)
         rows = pa.RecordBatch.from_arrays([columns[f.name] for f in self.fields], schema=schema)
         leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages)
-        then = self.paging.after(leaf) if self.paging and others is None else others or ()
-        return Page(rows, then)
+        if self.paging is None or others is not None:
+            return Page(rows, others or ())
+        try:
+            return Page(rows, self.paging.after(leaf))
+        except SameRows:  # which came already
+            raise
+        except SourceError as error:
+            return Page(rows, astray=error)
 
     def parsed(
         self,

@@ -90,6 +90,8 @@ class Pages:
             self._trip.land(Landing(page.rows, place=place, page=request, stretch=stretch))
         if (cut := cut_short(line.method, line.bind_set, self.rows)) is not None:
             raise cut
+        if page.astray is not None:
+            raise page.astray
         for following in page.then:
             self._note(following)
 

@@ -78,8 +78,12 @@ def understood_now(
     reply: Reply,
     today: Calendar,
 ) -> Page:
-    """The same in this thread, for whoever has no loop to keep turning."""
-    return _read(method, request, bind_set, bindings, reply, today)
+    """The same in this thread, for whoever has no loop to keep turning, nor any use for rows that came
+    beside an error."""
+    page = _read(method, request, bind_set, bindings, reply, today)
+    if page.astray is not None:
+        raise page.astray
+    return page
 
 
 def _may_be_slow(wrapper: Wrapper) -> bool:

@@ -9,6 +9,8 @@ from urllib.parse import urljoin
 
 import pyarrow as pa
 
+from mediator.errors import SourceError
+
 # The values of one lookup, in the order of its bind set. Plain Python values, never None.
 Binding = tuple[object, ...]
 
@@ -51,11 +53,13 @@ class Reply:
 class Page:
     """The rows of one reply, in the relation's schema, and what is still to be asked.
 
-    Several requests in `then` may be asked side by side; one is the next link of a chain.
+    Several requests in `then` may be asked side by side; one is the next link of a chain. `astray` is why nobody can
+    tell what is still to be asked: the rows were found, and the lookup fails with it.
     """
 
     rows: pa.RecordBatch
     then: tuple[Request, ...] = field(default=())
+    astray: SourceError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

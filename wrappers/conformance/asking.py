@@ -181,6 +181,8 @@ class Asker:
                 reply = await self._send(mirror, request)
                 async with asyncio.timeout(self._gate(mirror).source.deadline):
                     page = await understood(way, request, bind_set, bindings, reply, _today)
+                if page.astray is not None:
+                    raise page.astray
                 return Exchange(request, reply, page, None)
             except TimeoutError:
                 return Exchange(request, reply, None, Unreadable(f"{way.name}: it was not read in time"))

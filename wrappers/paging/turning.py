@@ -23,6 +23,10 @@ _LARGEST = 1 << 53  # of numbers that every site means the same by
 Place = Literal["query", "form", "json"]
 
 
+class SameRows(Endless):
+    """A page that holds what others have brought: its rows are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Paged(Request):
     """A request that knows which page it asks for, and what the page before it held. Equal to those like it."""
@@ -56,14 +60,14 @@ class Leaf:
     def onward(self, request: Request, what: str, start: int = 0, end: int = 0) -> Request:
         """The request for the page that comes after this one.
 
-        Raises `Endless` where the site has sent the same rows again and again, whatever it was asked for. Pages
+        Raises `SameRows` where the site has sent the same rows again and again, whatever it was asked for. Pages
         without rows say nothing of that: a site may hide what is on them.
         """
         here, rows = self.request, _digest(self.parsed)
         again = isinstance(here, Paged) and here.rows == rows and self.parsed.count > 0
         same = here.same + 1 if isinstance(here, Paged) and again else 1
         if same >= _SAME:
-            raise Endless(
+            raise SameRows(
                 f"{self.relation}: {same} pages in a row hold the same rows: the site takes no notice of {what}"
             )
         return paged(request, start, end, rows, same)
@@ -73,13 +77,13 @@ class Leaf:
         return paged(request, start, end, _digest(self.parsed))
 
     def check_beside(self, param: str) -> None:
-        """Raises `Endless` where this page, asked beside others, is the first once more.
+        """Raises `SameRows` where this page, asked beside others, is the first once more.
 
         A page of one row may be so by chance.
         """
         here = self.request
         if isinstance(here, Paged) and self.parsed.count > 1 and here.rows == _digest(self.parsed):
-            raise Endless(
+            raise SameRows(
                 f"{self.relation}: a later page is the first once more: the site takes no notice of {param!r}"
             )
 
