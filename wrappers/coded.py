@@ -88,6 +88,7 @@ class CodedWrapper(DeclaredWrapper):
             reply.status,
             reply.headers,
             reply.body,
+            address=reply.address,
             relation=self.relation,
             request=request,
             bind_set=bind_set,

@@ -59,7 +59,7 @@ class DeclaredWrapper:
                 value = bindings[0][bind_set.index(field.name)]
                 columns[field.name] = repeated(field, value, parsed.count)
         rows = pa.RecordBatch.from_arrays([columns[f.name] for f in self.fields], schema=schema)
-        leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages)
+        leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages, reply.address)
         if self.paging is None or others is not None:
             return Page(rows, others or ())
         try:

@@ -82,7 +82,7 @@ class HtmlReader(BaseModel):
             if ABSENT in said and field.name not in self.optional:
                 raise missing(relation, field, records[said.index(ABSENT)])
             columns.append(from_text(relation, field, [None if isinstance(t, Absent) else t for t in said]))
-        return Parsed(tuple(columns), len(records), lambda path: _look(page, path))
+        return Parsed(tuple(columns), len(records), lambda path: _look(page, path), _base(page))
 
     def look(self, reply: Reply, path: str) -> object:
         try:
@@ -217,6 +217,12 @@ def _following(parent: Any) -> dict[Any, Any]:
         if child.tag in ("dd", "td"):
             value = child
     return following
+
+
+def _base(page: Any) -> str:
+    """The first of them counts."""
+    said = page.xpath("string((//base/@href)[1])")
+    return str(said).strip()
 
 
 def _look(page: Any, place: str) -> object:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import fields
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from mediator.access.promises import cut_short
 from mediator.access.trip import Trip
@@ -99,9 +99,8 @@ class Pages:
         most = self._trip.line.method.declared.max_pages
         sent = _sent(request, self._base)
         if sent in self._made:
-            raise Endless(
-                f"its pages lead back to one that was read already: {request.method} {request.path}"
-            )
+            place = request.path.partition("?")[0]
+            raise Endless(f"its pages lead back to one that was read already: {request.method} {place}")
         if len(self._made) >= most:
             raise Endless(f"it has more than {most:,} pages, which is as many as max_pages allows")
         self._todo.append((len(self._made), request))
@@ -112,19 +111,15 @@ def _sent(request: Request, base: str) -> tuple[object, ...]:
     """What the site gets to see: requests that only their wrapper tells apart, or that are written differently, ask for
     the same page."""
     own = tuple(getattr(request, f.name) for f in fields(request) if f.compare and f.name not in _EVERY)
-    address, said = _address(request.url(base))
-    return request.method, address, (*said, *request.query), request.headers, request.body, own
+    return request.method, _address(request.url(base)), request.pairs, request.headers, request.body, own
 
 
-def _address(url: str) -> tuple[object, Sequence[tuple[str, str]]]:
-    """Where it goes, and what stands in its query."""
+def _address(url: str) -> object:
     try:
         parts = urlsplit(url)
     except ValueError:  # whoever sends it will say so
-        return url, ()
-    # Bytes that are no UTF-8 stay apart from each other.
-    said = parse_qsl(parts.query, keep_blank_values=True, errors="surrogateescape")
-    return (parts.scheme, parts.netloc.lower(), parts.path or "/"), said
+        return url
+    return parts.scheme, parts.netloc.lower(), parts.path or "/"
 
 
 def _first_of(errors: BaseExceptionGroup[SourceError]) -> SourceError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -152,6 +152,18 @@ def test_a_page_that_leads_astray_is_asked_for_anew_by_the_next_query(tmp_path: 
     assert not any(
         name.lower() == "if-none-match" for request in network.asked for name, _ in request.headers
     )
+
+
+def test_links_of_a_page_to_which_the_request_was_led_begin_there(tmp_path: Path) -> None:
+    def led(request: Request, nth: int) -> Reply:
+        if request.path == "/v2/page2":
+            return _said('{"books": [{"isbn": "2", "year": 1}]}')
+        body = ONE + ', "next": "page2"}'
+        return replace(_said(body), address="/v2/books")
+
+    found, report, network = _query(tmp_path, led)
+    assert (found["isbn"].to_pylist(), report.complete) == (["1", "2"], True)
+    assert network.asked[-1].url("https://shop.example/base") == "https://shop.example/v2/page2"
 
 
 def test_a_reply_that_is_declared_to_mean_later_is_asked_for_again(tmp_path: Path) -> None:

@@ -79,6 +79,14 @@ def test_few_cells_cannot_span_so_many_places_that_they_fill_the_memory(span: st
         SPANNED.parse("books", (ISBN,), reply(f"<table>{page}</table>"))
 
 
+@pytest.mark.parametrize(
+    ("head", "base"), [("", ""), ("<base target=_top>", ""), ("<base href=' /x/ '><base href=/y/>", "/x/")]
+)
+def test_a_page_says_where_its_links_begin(head: str, base: str) -> None:
+    page = f"<head>{head}</head><table id=b><tr><th>ISBN<th>year</table>"
+    assert TABLE.parse("books", (ISBN, YEAR), reply(page)).base == base
+
+
 def test_a_page_can_say_that_there_is_nothing() -> None:
     assert TABLE.parse("books", (ISBN, YEAR), reply("<p id=none>Nothing.</p>")).count == 0
     assert TABLE.parse("books", (ISBN, YEAR), reply("<table id=b><tr><th>ISBN<th>year</table>")).count == 0

@@ -288,10 +288,11 @@ def rows_of(page: Page) -> list[Row]:
 def shown(request: Request) -> str:
     """A request in one line, as its author would know it again."""
     if isinstance(request, Statement):
-        return plain(f"{request.sql} {request.parameters!r}")
-    query = "&".join(f"{name}={MARK if is_secret(name) else value}" for name, value in request.query)
+        return plain(f"{request.sql} {request.pairs!r}")
+    query = "&".join(f"{name}={MARK if is_secret(name) else value}" for name, value in request.pairs)
     body = "" if request.body is None else f" {request.body[:200].decode('utf-8', 'replace')}"
-    return plain(f"{request.method} {request.path}{'?' if query else ''}{query}{body}")
+    place = request.path.partition("?")[0]
+    return plain(f"{request.method} {place}{'?' if query else ''}{query}{body}")
 
 
 def by_field(relation: Relation, row: Row) -> Mapping[str, object]:

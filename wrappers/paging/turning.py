@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 import orjson
 from pydantic import BaseModel, ConfigDict
@@ -46,6 +46,7 @@ class Leaf:
     parsed: Parsed
     headers: Mapping[str, str]
     most: int  # pages that a lookup may have
+    address: str = ""  # where the request was led to
 
     def count(self, place: str, what: str) -> int:
         """The number at a place of the page. Raises `Miscounted` where there is none."""
@@ -103,7 +104,7 @@ class Parameter(BaseModel):
             kept = [pair for pair in pairs if pair[0] != param]
             return replace(request, body=urlencode([*kept, (param, str(value))]).encode())
         others = tuple(pair for pair in request.query if pair[0] != param)
-        return replace(request, query=(*others, (param, str(value))))
+        return replace(request, path=_without(request.path, param), query=(*others, (param, str(value))))
 
 
 def paged(request: Request, start: int, end: int = 0, rows: bytes = b"", same: int = 1) -> Paged:
@@ -119,6 +120,13 @@ def paged(request: Request, start: int, end: int = 0, rows: bytes = b"", same: i
         rows,
         same,
     )
+
+
+def _without(path: str, param: str) -> str:
+    """Of a query that the site wrote, all but this parameter."""
+    place, written, query = path.partition("?")
+    kept = [said for said in query.split("&") if unquote_plus(said.partition("=")[0]) != param]
+    return f"{place}?{'&'.join(kept)}" if written and kept else place
 
 
 def start_of(request: Request) -> int:
