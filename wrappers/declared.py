@@ -36,6 +36,7 @@ class DeclaredWrapper:
     empty_statuses: frozenset[int] = frozenset()
     max_pages: int = 10_000
     rules: tuple[Rule, ...] = ()
+    several: bool = False  # a request may carry several bindings
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         request = self.written(bind_set, bindings)
@@ -43,7 +44,7 @@ class DeclaredWrapper:
 
     def written(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         """The request before it says which page it wants."""
-        return self.template.request(bind_set, bindings)
+        return self.template.request(bind_set, bindings, several=self.several)
 
     def read(
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
