@@ -278,8 +278,15 @@ def _garbled(error: aiohttp.ClientPayloadError | aiohttp.ClientResponseError, bo
     if any(isinstance(cause, BadHttpMessage) and cause.message == _TOO_MANY for cause in causes):
         return Unreadable(f"it has more than {bounds.headers:,} headers: {_MEND}")
     if isinstance(error, aiohttp.ClientResponseError):
-        return Unreadable(f"not HTTP: {plain(error.message)}", again=True)
+        return Unreadable(f"not HTTP: {plain(_what(error.message))}", again=True)
     return Unreachable("the reply was cut off", again=True)
+
+
+def _what(message: str) -> str:
+    """What the library says over several lines, without the bytes that it shows, which are the site's, and the mark
+    below them."""
+    lines = [line.strip() for line in message.splitlines()]
+    return " ".join(line for line in lines if line.strip("^") and line[:2] not in ("b'", 'b"')).rstrip(": ")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
