@@ -331,6 +331,11 @@ class _Fetch:
             raise error
         delay = self._shared.backoff.delay(self._attempt, error.after)
         if runner.now + delay >= self._due:
+            if error.after is not None and runner.now + error.after >= self._due:
+                error.message += (
+                    f"; it asks to be left alone for {error.after:,.0f} s, and that is more than is left of the"
+                    f" deadline of {self._source.deadline:g} s: raise 'deadline' to wait for it"
+                )
             raise error
         return delay
 
