@@ -62,14 +62,13 @@ def wrapper_of(relation: str, fields: tuple[Field, ...], method: MethodSpec, whe
         "empty_statuses": method.empty,
         "max_pages": method.max_pages,
         "rules": method.errors,
+        "several": method.batch_size > 1,
     }
     code = method.wrapper
     if code is None:
         return DeclaredWrapper(**parts)
     names = {bound: parameter_of(bound) for bound in method.bound}
-    return CodedWrapper(
-        **parts, code=code, several=method.batch_size > 1, parameters=names, me=_instance(code, where)
-    )
+    return CodedWrapper(**parts, code=code, parameters=names, me=_instance(code, where))
 
 
 def _instance(code: Code, where: Where) -> object:

@@ -45,7 +45,6 @@ class CodedWrapper(DeclaredWrapper):
     """
 
     code: Code = field(kw_only=True)
-    several: bool = field(kw_only=True, default=False)  # a request may carry several bindings
     me: object = field(kw_only=True, compare=False)  # the instance of the code's class
     parameters: Mapping[str, str] = field(kw_only=True, default_factory=dict)  # by bind-field
     may_be_slow: bool = field(kw_only=True, default=True)
@@ -88,6 +87,7 @@ class CodedWrapper(DeclaredWrapper):
             reply.status,
             reply.headers,
             reply.body,
+            address=reply.address,
             relation=self.relation,
             request=request,
             bind_set=bind_set,

@@ -62,7 +62,8 @@ class CsvReader(BaseModel):
         what = f"{relation}: not CSV"
         text = decoded(what, reply.body, charset(reply) or "utf-8")
         self._check(what, text)
-        data = text.encode("utf-8", "replace")
+        # Arrow takes a line without an end for no header.
+        data = (text if text.endswith(("\n", "\r")) or not text else f"{text}\n").encode("utf-8", "replace")
         try:
             return csv.read_csv(
                 pa.BufferReader(data),

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from mediator.catalog.model import Field
 from mediator.catalog.wrapper import Binding, Cuts, Cutter, Meaning, Page, Reply, Request
+from mediator.errors import SourceError
 from wrappers.columns import repeated
-from wrappers.paging import Leaf, Paging
+from wrappers.paging import Leaf, Paging, SameRows
 from wrappers.parsed import Parsed, Reader
 from wrappers.rules import Rule, meaning_of
 from wrappers.template import Template
@@ -35,6 +36,7 @@ class DeclaredWrapper:
     empty_statuses: frozenset[int] = frozenset()
     max_pages: int = 10_000
     rules: tuple[Rule, ...] = ()
+    several: bool = False  # a request may carry several bindings
 
     def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         request = self.written(bind_set, bindings)
@@ -42,7 +44,7 @@ class DeclaredWrapper:
 
     def written(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
         """The request before it says which page it wants."""
-        return self.template.request(bind_set, bindings)
+        return self.template.request(bind_set, bindings, several=self.several)
 
     def read(
         self, request: Request, bind_set: tuple[str, ...], bindings: Sequence[Binding], reply: Reply
@@ -58,9 +60,15 @@ class DeclaredWrapper:
                 value = bindings[0][bind_set.index(field.name)]
                 columns[field.name] = repeated(field, value, parsed.count)
         rows = pa.RecordBatch.from_arrays([columns[f.name] for f in self.fields], schema=schema)
-        leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages)
-        then = self.paging.after(leaf) if self.paging and others is None else others or ()
-        return Page(rows, then)
+        leaf = Leaf(self.relation, request, parsed, reply.headers, self.max_pages, reply.address)
+        if self.paging is None or others is not None:
+            return Page(rows, others or ())
+        try:
+            return Page(rows, self.paging.after(leaf))
+        except SameRows:  # which came already
+            raise
+        except SourceError as error:
+            return Page(rows, astray=error)
 
     def parsed(
         self,

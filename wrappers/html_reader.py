@@ -14,6 +14,7 @@ from mediator.errors import SchemaChanged, Unreadable
 from wrappers.columns import ABSENT, Absent, from_text, missing
 from wrappers.parsed import Parsed
 from wrappers.selecting import elements, xpath
+from wrappers.table_grid import MOST_COLUMNS, Grid, cells_of
 from wrappers.web_page import web_page
 
 Record = dict[str, str]  # label -> text
@@ -24,7 +25,8 @@ _SPARE = 1 << 20
 class HtmlReader(BaseModel):
     """Exactly one of three layouts, each an XPath (or CSS after `css:`) to where it is on the page:
 
-    - `table`: a table with a header row; `fields` gives the header of each field.
+    - `table`: a table with a header row; `fields` gives the header of each field. A cell that spans several columns
+      or lines stands in all of them.
     - `details`: a page about one thing, as `<dl>` or `<th><td>`; `fields` gives the label of each field.
     - `rows`: whatever repeats; `fields` gives the place of each field inside it.
 
@@ -80,7 +82,7 @@ class HtmlReader(BaseModel):
             if ABSENT in said and field.name not in self.optional:
                 raise missing(relation, field, records[said.index(ABSENT)])
             columns.append(from_text(relation, field, [None if isinstance(t, Absent) else t for t in said]))
-        return Parsed(tuple(columns), len(records), lambda path: _look(page, path))
+        return Parsed(tuple(columns), len(records), lambda path: _look(page, path), _base(page))
 
     def look(self, reply: Reply, path: str) -> object:
         try:
@@ -93,7 +95,7 @@ class HtmlReader(BaseModel):
     ) -> None:
         """A table without rows still shows whether it is the declared one."""
         for table in tables:
-            _, headers = _header(_lines(table), texts)
+            _, _, headers = _header(_lines(table), texts)
             for field in fields:
                 label = self.fields.get(field.name, field.name)
                 if label not in headers and field.name not in self.optional:
@@ -133,6 +135,17 @@ class _Texts:
             )
         return " ".join(text.split())
 
+    def repeat(self, text: str) -> None:
+        """It stands in one more place."""
+        self._left -= len(text) + 1
+        if self._left < 0:
+            raise Unreadable(
+                f"{self._relation}: the page is larger inside than outside: its cells span too many places"
+            )
+
+    def wrong(self, said: str) -> SchemaChanged:
+        return SchemaChanged(f"{self._relation}: {said}")
+
 
 def _elements(found: Any) -> list[Any]:
     """What a layout found, as far as there can be something inside it."""
@@ -145,20 +158,43 @@ def _lines(table: Any) -> list[Any]:
     return lines
 
 
-def _header(lines: list[Any], texts: _Texts) -> tuple[int, list[str]]:
-    """Which of a table's lines is the first with headers, and what they say."""
-    for number, line in enumerate(lines):
-        if line.find("th") is not None:
-            return number, [texts.of(cell) for cell in line.xpath("./th|./td")]
-    return 0, []
+def _header(lines: list[Any], texts: _Texts) -> tuple[Grid, int, list[str]]:
+    """Which of a table's lines is the last with headers, and what stands above each column there."""
+    grid = Grid(texts.of, texts.repeat)
+    number = next((n for n, line in enumerate(lines) if line.find("th") is not None), None)
+    if number is None:
+        return grid, 0, []
+    row = grid.row(lines[number])
+    below = lines[number + 1 :]
+    while below and grid.hangs_into(below[0]) and _names_columns(below[0]):
+        row = grid.row(below.pop(0))
+    if grid.width in row:
+        raise texts.wrong(f"more than {MOST_COLUMNS:,} columns")
+    labels = [row.get(column, "") for column in range(max(row) + 1)]
+    return grid, len(lines) - len(below) - 1, labels
+
+
+def _names_columns(line: Any) -> bool:
+    return line.find("th") is not None and line.find("td") is None
 
 
 def _table(table: Any, texts: _Texts) -> list[Record]:
     """The lines below the headers, under their labels. One that is too short lacks the fields at its end."""
     lines = _lines(table)
-    number, labels = _header(lines, texts)
-    cells = ([texts.of(cell) for cell in line.xpath("./th|./td")] for line in lines[number + 1 :])
-    return [dict(zip(labels, row, strict=False)) for row in cells if row]
+    grid, number, labels = _header(lines, texts)
+    grid.width = len(labels)
+    records = []
+    for line in lines[number + 1 :]:
+        hung = grid.hangs_into(line)
+        row = grid.row(line)
+        if not (cells := cells_of(line)):
+            continue
+        if len(labels) in row:
+            raise texts.wrong(f"a line has more cells than there are headers: {row[len(labels)][:60]!r}")
+        if not hung and len(cells) == 1 < len(row) == len(labels):
+            raise texts.wrong(f"a line is one cell across all columns, and no row: {row[0][:60]!r}")
+        records.append({labels[column]: text for column, text in row.items()})
+    return records
 
 
 def _details(part: Any, texts: _Texts) -> Record:
@@ -181,6 +217,12 @@ def _following(parent: Any) -> dict[Any, Any]:
         if child.tag in ("dd", "td"):
             value = child
     return following
+
+
+def _base(page: Any) -> str:
+    """The first of them counts."""
+    said = page.xpath("string((//base/@href)[1])")
+    return str(said).strip()
 
 
 def _look(page: Any, place: str) -> object:

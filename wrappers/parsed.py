@@ -22,12 +22,14 @@ _NOT_FOR_REPLIES = frozenset(
 class Parsed:
     """The columns of the fields asked for, in their order, and `count` rows of each.
 
-    `find` reads a value that stands beside the rows, such as the number of pages: a `str`, an `int` or None.
+    `find` reads a value that stands beside the rows, such as the number of pages: a `str`, an `int` or None. `base` is
+    where the links of the page begin, if it says so.
     """
 
     columns: tuple[pa.Array, ...]
     count: int
     find: Callable[[str], object]
+    base: str = ""
 
 
 class Reader(Protocol):

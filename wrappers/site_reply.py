@@ -62,7 +62,7 @@ class SiteReply(Reply):
     def follow(self, link: str, *, rows: Callable[[Any], object] | None = None, kept: object = None) -> Step:
         """The request that a link on this page means, resolved as a browser would."""
         try:
-            to = followed(self.request, link)
+            to = followed(self.request, link, self.address)
         except (TypeError, ValueError, AttributeError):
             raise SchemaChanged(f"{self.relation}: expected a link, found {repr(link)[:100]}") from None
         return Step(to.path, to.query, to.method, to.headers, to.body, to.rooted, rows=rows, kept=kept)

@@ -18,6 +18,7 @@ PLACEHOLDER = re.compile(r"\{(\w+(?:\^=|[<>]=?)?)\}")
 _FORM = ("Content-Type", "application/x-www-form-urlencoded")
 _JSON = ("Content-Type", "application/json")
 _TOKEN = re.compile(r"[!#$%&'*+.^`|~\w-]+", re.ASCII)  # the name of a header, or the method
+_NO_SEPARATORS = ("repeat", "list")
 _LEFT_OUT = object()  # what becomes of a JSON value whose fields are not bound
 
 
@@ -67,10 +68,15 @@ class Template(BaseModel):
     def path_placeholders(self) -> set[str]:
         return set(PLACEHOLDER.findall(self.path))
 
-    def request(self, bind_set: tuple[str, ...], bindings: Sequence[Binding]) -> Request:
-        """One request for all of the bindings."""
+    def request(
+        self, bind_set: tuple[str, ...], bindings: Sequence[Binding], *, several: bool = False
+    ) -> Request:
+        """One request for all of the bindings. `several`: others may carry more than this one does."""
         bound = {field: [b[i] for b in bindings] for i, field in enumerate(bind_set)}
         values = {field: [as_text(v) for v in found] for field, found in bound.items()}
+        if several and self.join not in _NO_SEPARATORS:
+            for field in self.placeholders() & values.keys():
+                self._check_one(field, values[field])
         body, type_ = self._body(bound, values)
         return Request(
             path=PLACEHOLDER.sub(lambda m: _step(m[1], self._one(m[1], values)), self.path),
@@ -130,11 +136,18 @@ class Template(BaseModel):
         """The one text that stands for a field's values."""
         if len(values[field]) == 1:
             return values[field][0]
-        for value in values[field]:
-            # Joined, it would read as two values and the lookup would be answered for neither.
-            if self.join in value:
-                raise Refused(f"{field} = {value!r} cannot be sent in a list joined by {self.join!r}")
+        self._check_one(field, values[field])
         return self.join.join(values[field])
+
+    def _check_one(self, field: str, values: list[str]) -> None:
+        """Whether a site that takes apart what is joined finds these values. It takes apart also what comes alone."""
+        for value in values:
+            if self.join in value:
+                raise Refused(
+                    f"{field} = {value!r} cannot be sent in a list joined by {self.join!r}: the site would read it as "
+                    "several values; declare 'join: repeat', or 'join: list' for JSON, where the site takes that, "
+                    "another separator, or no batch_size"
+                )
 
 
 def as_text(value: object) -> str:

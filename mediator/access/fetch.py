@@ -115,6 +115,8 @@ class Fetcher:
             page = await understood(e.method, e.request, e.bind_set, e.bindings, found.reply, self.today)
         except SourceError:  # it is read otherwise now
             return None
+        if page.astray is not None:
+            return None
         ahead = e.runner.now - shelf.now()  # of the wall's clock
         e.asked_at(found.at + ahead)
         e.vouched(found.until + ahead, True)
@@ -217,7 +219,7 @@ class _Fetch:
         if e.landed is not None and e.landed.count:
             return page
         until, stored = self._vouched(headers, started, came)
-        if not stored:
+        if not stored or page.astray is not None:
             return page
         if self._shared.shelf is not None and type(reply) is Reply:
             await self._shelve(self._shared.shelf, reply, page, started, until)
@@ -329,6 +331,11 @@ class _Fetch:
             raise error
         delay = self._shared.backoff.delay(self._attempt, error.after)
         if runner.now + delay >= self._due:
+            if error.after is not None and runner.now + error.after >= self._due:
+                error.message += (
+                    f"; it asks to be left alone for {error.after:,.0f} s, and that is more than is left of the"
+                    f" deadline of {self._source.deadline:g} s: raise 'deadline' to wait for it"
+                )
             raise error
         return delay
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import fields
+from urllib.parse import urlsplit
 
 from mediator.access.promises import cut_short
 from mediator.access.trip import Trip
@@ -15,6 +17,8 @@ from mediator.flow.events import Landing
 
 Fetch = Callable[[Request], Awaitable[Page]]
 
+_EVERY = frozenset(f.name for f in fields(Request))
+
 
 class Pages:
     """Asks for every page once and lands its rows as soon as they are read.
@@ -23,12 +27,15 @@ class Pages:
     rows have come that there may be others which never do.
     """
 
-    def __init__(self, trip: Trip, first: Request, fetch: Fetch, width: int, landed: Landed) -> None:
+    def __init__(
+        self, trip: Trip, first: Request, fetch: Fetch, width: int, landed: Landed, base: str
+    ) -> None:
         self._trip = trip
         self._fetch = fetch
         self._width = width  # pages that are under way at once, at most
         self._first = first
-        self._made = {first}
+        self._base = base  # of the mirror
+        self._made = {_sent(first, base)}
         self._todo: deque[tuple[int, Request]] = deque()  # each with its place among the pages
         self._workers = 0
         self._landed = landed  # of the first page
@@ -83,19 +90,36 @@ class Pages:
             self._trip.land(Landing(page.rows, place=place, page=request, stretch=stretch))
         if (cut := cut_short(line.method, line.bind_set, self.rows)) is not None:
             raise cut
+        if page.astray is not None:
+            raise page.astray
         for following in page.then:
             self._note(following)
 
     def _note(self, request: Request) -> None:
         most = self._trip.line.method.declared.max_pages
-        if request in self._made:
-            raise Endless(
-                f"its pages lead back to one that was read already: {request.method} {request.path}"
-            )
+        sent = _sent(request, self._base)
+        if sent in self._made:
+            place = request.path.partition("?")[0]
+            raise Endless(f"its pages lead back to one that was read already: {request.method} {place}")
         if len(self._made) >= most:
             raise Endless(f"it has more than {most:,} pages, which is as many as max_pages allows")
         self._todo.append((len(self._made), request))
-        self._made.add(request)
+        self._made.add(sent)
+
+
+def _sent(request: Request, base: str) -> tuple[object, ...]:
+    """What the site gets to see: requests that only their wrapper tells apart, or that are written differently, ask for
+    the same page."""
+    own = tuple(getattr(request, f.name) for f in fields(request) if f.compare and f.name not in _EVERY)
+    return request.method, _address(request.url(base)), request.pairs, request.headers, request.body, own
+
+
+def _address(url: str) -> object:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # whoever sends it will say so
+        return url
+    return parts.scheme, parts.netloc.lower(), parts.path or "/"
 
 
 def _first_of(errors: BaseExceptionGroup[SourceError]) -> SourceError:

@@ -19,6 +19,8 @@ from mediator.errors import Overloaded, RateLimited, Refused, SchemaChanged, Sou
 
 _LATER = frozenset({408, 425, 500, 502, 504})  # statuses that may be gone when asked once more
 _TOO_MANY = 429
+_NOT_YET = 202
+_PART = 206
 _NOT_MODIFIED = 304
 _OVERLOADED = 503
 _UNSUITABLE = frozenset(
@@ -78,8 +80,12 @@ def understood_now(
     reply: Reply,
     today: Calendar,
 ) -> Page:
-    """The same in this thread, for whoever has no loop to keep turning."""
-    return _read(method, request, bind_set, bindings, reply, today)
+    """The same in this thread, for whoever has no loop to keep turning, nor any use for rows that came
+    beside an error."""
+    page = _read(method, request, bind_set, bindings, reply, today)
+    if page.astray is not None:
+        raise page.astray
+    return page
 
 
 def _may_be_slow(wrapper: Wrapper) -> bool:
@@ -93,11 +99,15 @@ def _large(reply: Reply) -> bool:
 
 
 def refusal(reply: Reply, today: Calendar) -> SourceError:
-    """What a status outside 2xx means."""
+    """What a status means that brings no rows, or not all of them."""
     said = f"{reply.status} {_phrase(reply.status)}".rstrip()
     after = retry_after(reply.headers, today)
     if reply.status == _TOO_MANY:
         return RateLimited(said, again=True, after=after)
+    if reply.status == _NOT_YET:
+        return Refused(f"{said}: what was asked for is not ready yet", again=True, after=after)
+    if reply.status == _PART:
+        return Unreadable(f"{said}, to a request for all: the site has to be mended", again=True)
     if reply.status == _NOT_MODIFIED:
         return Unreadable(f"{said}, to a request without a condition: the site has to be mended", again=True)
     if reply.status == _OVERLOADED:
@@ -117,7 +127,7 @@ def _read(
 ) -> Page:
     """Garbage is worth a second look: it may be a reply that was cut off without anybody noticing."""
     try:
-        _check_meaning(method.wrapper, reply, today)
+        _check_meaning(method.wrapper, request, reply, today)
         page = method.wrapper.read(request, bind_set, bindings, reply)
         _check(method, page)
         check_exact(method, bind_set, bindings, page.rows)
@@ -130,12 +140,12 @@ def _read(
         raise Unreadable(f"{_named(method)} cannot read the reply: {error!r}", again=True) from error
 
 
-def _check_meaning(wrapper: Wrapper, reply: Reply, today: Calendar) -> None:
+def _check_meaning(wrapper: Wrapper, request: Request, reply: Reply, today: Calendar) -> None:
     """Raises the `SourceError` that a reply is, by what the site is known to say, else by its status."""
     interpret: Callable[[Reply], Meaning | None] | None = getattr(wrapper, "meaning", None)
     meaning = interpret(reply) if interpret is not None else None
     if meaning is None:
-        if not (200 <= reply.status < 300 or reply.status in wrapper.empty_statuses):
+        if not (_brings_all(request, reply) or reply.status in wrapper.empty_statuses):
             raise refusal(reply, today)
     elif meaning.means != "empty":
         told = retry_after(reply.headers, today)
@@ -143,6 +153,13 @@ def _check_meaning(wrapper: Wrapper, reply: Reply, today: Calendar) -> None:
         if meaning.means == "rate_limited":
             raise RateLimited(meaning.said, again=True, after=after)
         raise Refused(meaning.said, again=meaning.means == "retry", after=after)
+
+
+def _brings_all(request: Request, reply: Reply) -> bool:
+    """By its status. A part is all where it was asked for."""
+    if reply.status == _PART:
+        return any(name.lower() == "range" for name, _ in request.headers)
+    return 200 <= reply.status < 300 and reply.status != _NOT_YET
 
 
 def _check(method: Method, page: Page) -> None:

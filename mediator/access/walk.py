@@ -140,7 +140,7 @@ class Walk:
         if len(self._race.runners) > 1:
             twins = Twins(runner, self._first, first, self._page)
             fetch = partial(self._shown, twins)
-        pages = Pages(self._trip, self._first, fetch, width, self._landed)
+        pages = Pages(self._trip, self._first, fetch, width, self._landed, runner.mirror.base)
         try:
             await pages.land_all(first)
         except SourceError as error:

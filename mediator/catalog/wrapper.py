@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
-from urllib.parse import urljoin
+from urllib.parse import parse_qsl, urljoin
 
 import pyarrow as pa
+
+from mediator.errors import SourceError
 
 # The values of one lookup, in the order of its bind set. Plain Python values, never None.
 Binding = tuple[object, ...]
@@ -18,7 +20,8 @@ class Request:
     """One HTTP request, relative to a mirror's base address.
 
     The path is percent-encoded, the query is not. A link that the site gave may be a whole address, and may
-    then point to another host: whoever sends it decides whether to follow.
+    then point to another host: whoever sends it decides whether to follow. A path may end in a query as the site
+    wrote it, which is sent as it is.
     """
 
     path: str
@@ -28,8 +31,15 @@ class Request:
     body: bytes | None = None
     rooted: bool = False  # the path starts at the root of the base's host, not at the base
 
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """All that the query says, to be read and compared: bytes that are no UTF-8 are escaped."""
+        _, written, said = self.path.partition("#")[0].partition("?")
+        pairs = parse_qsl(said, keep_blank_values=True, errors="backslashreplace") if written else ()
+        return (*pairs, *self.query)
+
     def url(self, base: str) -> str:
-        """Where this goes, without the query."""
+        """Where this goes, without the query that is not in the path."""
         if self.path.startswith(("http://", "https://")):
             return self.path
         if self.rooted:
@@ -45,17 +55,21 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    # Path and query of the address that it came from in the end, where the request was led on.
+    address: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """The rows of one reply, in the relation's schema, and what is still to be asked.
 
-    Several requests in `then` may be asked side by side; one is the next link of a chain.
+    Several requests in `then` may be asked side by side; one is the next link of a chain. `astray` is why nobody can
+    tell what is still to be asked: the rows were found, and the lookup fails with it.
     """
 
     rows: pa.RecordBatch
     then: tuple[Request, ...] = field(default=())
+    astray: SourceError | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

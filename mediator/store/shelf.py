@@ -77,6 +77,7 @@ class Shelf:
             "at": shelved.at,
             "until": None if shelved.until == float("inf") else shelved.until,
             "status": reply.status,
+            "address": reply.address,
             "headers": {k: v for k, v in reply.headers.items() if k.lower() not in _UNSAID},
             "body": blake2b(reply.body, digest_size=16).hexdigest(),
         }
@@ -148,7 +149,8 @@ def _read(path: Path) -> Shelved | None:
         if head["format"] != _FORMAT or head["body"] != blake2b(body, digest_size=16).hexdigest():
             raise ValueError("not what was written")
         until = float("inf") if head["until"] is None else float(head["until"])
-        return Shelved(Reply(int(head["status"]), dict(head["headers"]), body), float(head["at"]), until)
+        reply = Reply(int(head["status"]), dict(head["headers"]), body, address=str(head.get("address", "")))
+        return Shelved(reply, float(head["at"]), until)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError):

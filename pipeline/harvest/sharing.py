@@ -26,7 +26,7 @@ class Share(Around):
         page = self.inner.read(request, bind_set, bindings, reply)
         self.named = max(self.named, len(page.then))
         if self.of is None:
-            return Page(page.rows)
+            return replace(page, then=())
         return replace(page, then=page.then[self.number :: self.of]) if len(page.then) > 1 else page
 
 

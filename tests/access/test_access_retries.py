@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any
@@ -52,7 +53,7 @@ def gaps(network: Scripted) -> list[float]:
 ONCE_MORE: list[Reply | Exception] = [
     Unreachable("reset", again=True),
     TimedOut("no connection in time", again=True),
-    *(status(code) for code in (408, 425, 429, 500, 502, 503, 504)),
+    *(status(code) for code in (202, 206, 408, 425, 429, 500, 502, 503, 504)),
 ]
 
 
@@ -71,6 +72,38 @@ class TestAgain:
         told = heard(network, catalog(), lookups(1))
         assert told.cause.startswith(f"refused: r.by_k at site: {code}")
         assert len(network.sent) == 1
+
+    @pytest.mark.parametrize(
+        ("code", "cause"),
+        [
+            (202, "refused: r.scan at site: 202 Accepted: what was asked for is not ready yet"),
+            (
+                206,
+                "unreadable: r.scan at site: 206 Partial Content, to a request for all: the site has to be mended",
+            ),
+        ],
+    )
+    def test_what_is_not_all_is_not_taken_for_it(self, code: int, cause: str) -> None:
+        told = heard(in_turn(page([[1, "a"]], status=code)), catalog(), scan())
+        assert (told.rows, told.cause) == ([], cause)
+
+    def test_what_is_not_ready_is_asked_for_when_the_site_says(self) -> None:
+        network = in_turn(status(202, Retry_After="7"), page([[1, "a"]]))
+        assert heard(network, catalog(), scan()).rows == [(1, "a")]
+        assert 7.0 <= gaps(network)[0] <= 7.2
+
+    def test_a_part_that_was_asked_for_is_all_of_it(self) -> None:
+        class Ranged(Plain):
+            def request(self, *args: Any) -> Request:
+                return replace(super().request(*args), headers=(("Range", "rows=0-9"),))
+
+        told = heard(in_turn(page([[1, "a"]], status=206)), catalog(wrapper=Ranged()), scan())
+        assert told.rows == [(1, "a")]
+        assert told.exhausted
+
+    def test_a_wrapper_may_know_that_nothing_is_meant(self) -> None:
+        told = heard(in_turn(status(202)), catalog(wrapper=Plain(frozenset({202}))), scan())
+        assert (told.rows, len(told.exhausted)) == ([], 1)
 
     def test_the_gaps_grow_and_differ(self) -> None:
         network = in_turn(status(503))
@@ -116,7 +149,10 @@ class TestRetryAfter:
         async def main() -> None:
             async with Access(catalog(Source("site", deadline=10.0)), transport=network) as access:
                 told = await answered(access, lookups(1))
-                assert told.cause == "rate limited: r.by_k at site: 429 Too Many Requests"
+                assert told.cause == (
+                    "rate limited: r.by_k at site: 429 Too Many Requests; it asks to be left alone for 3,600 s, and"
+                    " that is more than is left of the deadline of 10 s: raise 'deadline' to wait for it"
+                )
                 assert asyncio.get_running_loop().time() == 0.0, (
                     "it is known at once that it would be too late"
                 )
@@ -261,6 +297,25 @@ class TestPages:
         told = heard(in_turn(page([[1, "a"]], then)), catalog(), scan())
         assert told.cause.startswith("endless: r.scan at site: its pages lead back")
         assert told.rows == [(1, "a")], "what was found stays found"
+
+    @pytest.mark.parametrize("back", ["/scan", "http://site.test/scan", "http://SITE.test/scan#top"])
+    def test_the_first_page_is_known_again_however_it_is_written(self, back: str) -> None:
+        """It is made by the wrapper, and what leads back to it by the site."""
+
+        @dataclass(frozen=True, slots=True)
+        class Numbered(Request):
+            number: int = field(default=0, compare=False)
+
+        class Counting(Plain):
+            def read(self, *args: Any) -> Page:
+                page = super().read(*args)
+                return replace(page, then=tuple(Numbered(r.path, rooted=True) for r in page.then))
+
+        network = in_turn(page([[1, "a"]], ["/2"]), page([[2, "b"]], [back]))
+        told = heard(network, catalog(wrapper=Counting()), scan())
+        assert told.cause.startswith("endless: r.scan at site: its pages lead back")
+        assert told.rows == [(1, "a"), (2, "b")]
+        assert len(network.sent) == 2
 
     def test_more_pages_than_allowed_are_endless(self) -> None:
         async def reply(mirror: Mirror, request: Request) -> Reply:

@@ -228,3 +228,30 @@ def test_what_a_site_says_is_harmless_where_it_is_shown() -> None:
     assert plain("") == ""
     assert shown(URL("http://me:secret@a.test:81/x?key=s#f")) == "http://a.test:81/x"
     assert shown(URL("/x?key=s")) == "/x"
+
+
+async def test_a_reply_says_where_on_the_site_it_was_led_to() -> None:
+    async def moved(wire: Wire) -> None:
+        if b"GET /old " in site.heads[-1]:
+            await wire.say(
+                b"HTTP/1.1 302 Moved\r\nLocation: /v2/new/?q=M%FCller\r\nContent-Length: 0\r\n\r\n"
+            )
+        else:
+            await wire.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async with raw_site(moved, keep=True) as site:
+        assert (await sent(site.base, Request("/old"))).address == "/v2/new/?q=M%FCller"
+        assert (await sent(site.base, Request("/other"))).address == ""
+
+
+async def test_where_on_another_site_it_was_led_to_is_none_of_this_ones_addresses() -> None:
+    async def fine(wire: Wire) -> None:
+        await wire.say(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+    async with raw_site(fine) as other:
+
+        async def away(wire: Wire) -> None:
+            await wire.say(f"HTTP/1.1 302 Away\r\nLocation: {other.base}/there\r\n\r\n".encode())
+
+        async with raw_site(away) as site:
+            assert (await sent(site.base, Request("/old"))).address == ""

@@ -37,6 +37,8 @@ def missing(report: Report) -> list[str]:
         ("a million headers", "it has more than 128 headers: the site sends too much before its answer"),
         ("the value of a header without end", "one of its header lines is longer than 8,190 bytes: the site"),
         ("headers of 90 kB together", "its headers are larger than 65,536 bytes: the site sends too much"),
+        ("a status of five digits", "not HTTP: Bad status line: Invalid response status"),
+        ("SSH", "not HTTP: Bad status line: Expected HTTP/, RTSP/ or ICE/"),
         ("redirects without end", "more than 5 redirects: declare the address where the redirects end"),
         ("redirect to a circle", "its redirects go round in a circle at http://127.0.0.1:PORT/a: declare"),
         ("redirect to FTP", "it redirects from http to ftp://127.0.0.1/x: declare"),

@@ -78,6 +78,8 @@ def read_all(asked: DeclaredWrapper, ask: Answer) -> list[int]:
         request = due.pop(0)
         page = asked.read(request, (), [()], ask(request))
         found += page.rows.column(0).to_pylist()
+        if page.astray is not None:
+            raise page.astray
         for following in page.then:
             if following in made or len(made) >= asked.max_pages:
                 raise Endless("its pages lead back, or are too many")

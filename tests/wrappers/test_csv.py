@@ -28,8 +28,16 @@ def test_a_file_may_have_a_mark_another_delimiter_and_another_charset() -> None:
     assert _rows("isbn;année\n1;2\n".encode("latin-1"), reader, "iso-8859-1") == [["1"], [2], [None]]
 
 
-def test_headers_alone_are_no_rows() -> None:
-    assert _rows("isbn,Year won\n") == [[], [], []]
+@pytest.mark.parametrize("end", ["\n", "", "\r\n", "\r"])
+def test_headers_alone_are_no_rows(end: str) -> None:
+    assert _rows(f"isbn,Year won{end}") == [[], [], []]
+    assert _rows(f'\ufeff"isbn","Year won"{end}') == [[], [], []]
+
+
+def test_the_last_line_need_not_end() -> None:
+    assert _rows("isbn,Year won\n1,2") == [["1"], [2], [None]]
+    assert _rows("isbn,Year won\n1,") == [["1"], [None], [None]]
+    assert _rows('Year won,isbn\n2,"1\n"') == [["1\n"], [2], [None]]
 
 
 @pytest.mark.parametrize("body", ["", "isbn,Year won\n1\n2,3\n", b"isbn,Year won\n\xff,1\n"])

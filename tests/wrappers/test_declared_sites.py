@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -99,6 +99,71 @@ def test_pages_that_go_round_end_and_what_they_brought_is_kept(tmp_path: Path, p
     assert not report.complete
     assert [failure.cause.kind for _, failure in failures(report)] == ["endless"]
     assert len(network.asked) <= 4
+
+
+@pytest.mark.parametrize(
+    ("pages", "beside", "headers", "kind"),
+    [
+        ("{next: /next}", '"next": "/books"', {}, "endless"),
+        ("{next: /next}", '"next": 7', {}, "schema changed"),
+        ("{cursor: /next, param: after}", '"next": {}', {}, "schema changed"),
+        ("{rel: next}", '"n": 1', {"link": "</books?p=2; rel=next"}, "schema changed"),
+        ("{rel: next}", '"n": 1', {"link": "</books>; rel=next"}, "endless"),
+        ("{param: page, total: /total}", '"total": -1', {}, "schema changed"),
+        ("{offset: from, total: /total}", '"n": 1', {}, "schema changed"),
+    ],
+)
+def test_rows_are_kept_where_only_what_stands_beside_them_is_wrong(
+    tmp_path: Path, pages: str, beside: str, headers: dict[str, str], kind: str
+) -> None:
+    found, report, network = _query(tmp_path, lambda *_: _said(f"{ONE}, {beside}}}", **headers), pages)
+    assert found["isbn"].to_pylist() == ["1"]
+    assert not report.complete
+    assert [failure.cause.kind for _, failure in failures(report)] == [kind]
+    assert len(network.asked) == 1
+
+
+def test_the_last_page_may_name_itself_and_keeps_its_rows(tmp_path: Path) -> None:
+    def stays(request: Request, nth: int) -> Reply:
+        return _said(f'{{"books": [{{"isbn": "{nth}", "year": 1}}], "next": "/books?n={min(nth + 1, 3)}"}}')
+
+    found, report, network = _query(tmp_path, stays)
+    assert found["isbn"].to_pylist() == ["1", "2", "3"]
+    assert [failure.cause.kind for _, failure in failures(report)] == ["endless"]
+    assert len(network.asked) == 3
+
+
+def test_a_page_that_leads_astray_is_asked_for_anew_by_the_next_query(tmp_path: Path) -> None:
+    """A site that knows the page again by its ETag might say for ever that it is as it was."""
+    links = iter(("7", '"/books?n=2"', "null"))
+
+    def mended(request: Request, nth: int) -> Reply:
+        body = f'{{"books": [{{"isbn": "{nth}", "year": 1}}], "next": {next(links)}}}'
+        return _said(body, etag='"1"')
+
+    (tmp_path / "shop.yaml").write_text(SITE.replace("PAGES", "{next: /next}"))
+    network = Scripted(mended)
+
+    async def run() -> list[bool]:
+        async with Mediator(sources.load(tmp_path), threads=1, transport=network) as mediator:
+            return [(await ask(mediator, "SELECT isbn FROM books"))[1].complete for _ in range(2)]
+
+    assert in_virtual_time(run()) == [False, True]
+    assert not any(
+        name.lower() == "if-none-match" for request in network.asked for name, _ in request.headers
+    )
+
+
+def test_links_of_a_page_to_which_the_request_was_led_begin_there(tmp_path: Path) -> None:
+    def led(request: Request, nth: int) -> Reply:
+        if request.path == "/v2/page2":
+            return _said('{"books": [{"isbn": "2", "year": 1}]}')
+        body = ONE + ', "next": "page2"}'
+        return replace(_said(body), address="/v2/books")
+
+    found, report, network = _query(tmp_path, led)
+    assert (found["isbn"].to_pylist(), report.complete) == (["1", "2"], True)
+    assert network.asked[-1].url("https://shop.example/base") == "https://shop.example/v2/page2"
 
 
 def test_a_reply_that_is_declared_to_mean_later_is_asked_for_again(tmp_path: Path) -> None:

@@ -22,6 +22,71 @@ def test_a_table_is_read_by_its_headers() -> None:
     assert _rows(parsed) == [["1 & 2", "3"], [1999, None]]
 
 
+SPANNED = HtmlReader(kind="html", table="//table", optional=("isbn", "year"))
+
+
+@pytest.mark.parametrize(
+    ("page", "rows"),
+    [
+        ("<tr><th>isbn<th>year<tr><td rowspan=2>a<td>1<tr><td>2<tr><td>b<td>3", [["a", "a", "b"], [1, 2, 3]]),
+        ("<tr><th colspan=2>name<th>isbn<th>year<tr><td>x<td>y<td>a<td>1", [["a"], [1]]),
+        (
+            "<tr><th>isbn<th>year<th>x<tr><td>a<td colspan=2>1<tr><td>b<td colspan=' 0999'>2",
+            [["a", "b"], [1, 2]],
+        ),
+        (
+            "<tr><th>isbn<th>year<tr><td rowspan=0>a<td>1<tr><td>2<tbody><tr><td>b<td>3",
+            [["a", "a", "b"], [1, 2, 3]],
+        ),
+        (
+            "<tr><th>isbn<th>year<tr><td>a<td rowspan=2>1<tr><td>b<tr><td>c<td rowspan=x>2",
+            [["a", "b", "c"], [1, 1, 2]],
+        ),
+        ("<tr><th rowspan=2>isbn<th colspan=2>when<tr><th>year<th>day<tr><td>a<td>1<td>5", [["a"], [1]]),
+        ("<tr><th>isbn<th>year<tr><td rowspan=2>a<td rowspan=2>1<tr><tr><td>b", [["a", "b"], [1, None]]),
+    ],
+)
+def test_a_cell_stands_in_every_place_that_it_spans(page: str, rows: list[list[object]]) -> None:
+    assert _rows(SPANNED.parse("books", (ISBN, YEAR), reply(f"<table>{page}</table>"))) == rows
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("<tr><th>isbn<th>year<tr><td>a<td>1<td>more", "more cells than there are headers: 'more'"),
+        (
+            "<tr><th>isbn<th>year<tr><td rowspan=2>a<td>1<tr><td>2<td>b",
+            "more cells than there are headers: 'b'",
+        ),
+        (
+            "<tr><th>isbn<th>year<tr><td colspan=2>1999",
+            "a line is one cell across all columns, and no row: '1999'",
+        ),
+        ("<tr><th colspan=2>isbn<th>year<tr><td>a<td>b<td>1", "two columns have the header 'isbn'"),
+        ("<tr>" + "<th colspan=1000000000>isbn" * 3, "books: more than 2,000 columns"),
+    ],
+)
+def test_a_table_that_does_not_fit_its_headers_has_changed(page: str, said: str) -> None:
+    with pytest.raises(SchemaChanged, match=said):
+        SPANNED.parse("books", (ISBN, YEAR), reply(f"<table>{page}</table>"))
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("span", ["65534", "1000000000", "9" * 10_000])
+def test_few_cells_cannot_span_so_many_places_that_they_fill_the_memory(span: str) -> None:
+    page = "<tr><th colspan=1000>x<th>isbn" + f"<tr><td rowspan={span} colspan={span}>y" + "<tr><td>" * 60_000
+    with pytest.raises(Unreadable, match="its cells span too many places"):
+        SPANNED.parse("books", (ISBN,), reply(f"<table>{page}</table>"))
+
+
+@pytest.mark.parametrize(
+    ("head", "base"), [("", ""), ("<base target=_top>", ""), ("<base href=' /x/ '><base href=/y/>", "/x/")]
+)
+def test_a_page_says_where_its_links_begin(head: str, base: str) -> None:
+    page = f"<head>{head}</head><table id=b><tr><th>ISBN<th>year</table>"
+    assert TABLE.parse("books", (ISBN, YEAR), reply(page)).base == base
+
+
 def test_a_page_can_say_that_there_is_nothing() -> None:
     assert TABLE.parse("books", (ISBN, YEAR), reply("<p id=none>Nothing.</p>")).count == 0
     assert TABLE.parse("books", (ISBN, YEAR), reply("<table id=b><tr><th>ISBN<th>year</table>")).count == 0

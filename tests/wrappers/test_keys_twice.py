@@ -52,6 +52,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 @given(_DOCUMENTS)
 @example('{"a": "\\u0022:", "b": 1, "b": 2}')  # as many quotes before colons as there are keys
 @example('{"a\\\\": 1, "a\\\\": 2, "b": "\\":"}')
+@example('{"":[],"":"\\u003a"}')
+@example('{"a": 1, "a": "\\u003A"}')
 @example("[" * 300 + '{"a": 1, "a": 1}' + "]" * 300)
 def test_no_key_is_taken_twice(text: str) -> None:
     try:

@@ -2,9 +2,11 @@
 
 import pytest
 
+from mediator.access.web.transport import address
+from mediator.catalog.model import Mirror
 from mediator.catalog.wrapper import Request
 from mediator.errors import Endless, SchemaChanged
-from wrappers import LinkedPages, NumberedPages, Parsed
+from wrappers import HeaderPages, LinkedPages, NumberedPages, Parsed
 from wrappers.columns import ABSENT
 from wrappers.paging import Leaf, followed
 
@@ -75,7 +77,8 @@ def test_what_is_no_link_is_named(found: object) -> None:
 @pytest.mark.parametrize(
     ("link", "request_"),
     [
-        ("?a=1&b=%C3%BC", Request("/v1/list", (("a", "1"), ("b", "ü")))),
+        ("?a=1&b=x-y", Request("/v1/list", (("a", "1"), ("b", "x-y")))),
+        (" \n?a=1 ", Request("/v1/list", (("a", "1"),))),
         ("page2", Request("/v1/page2")),
         ("/other?c=", Request("/other", (("c", ""),), rooted=True)),
         ("//else.example/x", Request("//else.example/x", rooted=True)),
@@ -84,6 +87,66 @@ def test_what_is_no_link_is_named(found: object) -> None:
 )
 def test_links_mean_what_they_mean_to_a_browser(link: str, request_: Request) -> None:
     assert followed(Request("/v1/list", (("old", "1"),)), link) == request_
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        ("q=M%FCller&page=2", "q=M%FCller&page=2"),
+        ("abc", "abc"),
+        ("a=1&", "a=1&"),
+        ("&&a=1", "&&a=1"),
+        ("a=1;b=2", "a=1;b=2"),
+        ("q=a+b%20c", "q=a+b%20c"),
+        ("sig=a%2fb/c=", "sig=a%2fb/c="),
+        ("a[b]=100%", "a[b]=100%"),
+        ("q=ü x", "q=%C3%BC%20x"),
+        ('q="<', "q=%22%3C"),
+        ("u=http://x?y", "u=http://x?y"),
+    ],
+)
+def test_the_query_of_a_link_is_sent_as_it_is_written(query: str, sent: str) -> None:
+    mirror = Mirror("site", "http://site.test/base")
+    request = followed(Request("/list", (("old", "1"),)), f"?{query}")
+    assert str(address(mirror, request)) == f"http://site.test/base/list?{sent}"
+    assert str(address(mirror, followed(request, "?b=1&c"))) == "http://site.test/base/list?b=1&c"
+
+
+@pytest.mark.parametrize(
+    ("led_to", "base", "link", "path", "rooted"),
+    [
+        ("/v2/list/", "", "page2", "/v2/list/page2", True),
+        ("/v2/list?n=1", "", "?n=2", "/v2/list", True),
+        ("", "/x/", "page2", "/x/page2", True),
+        ("", "sub/", "page2", "/v1/sub/page2", False),
+        ("/v2/list/", "sub/", "page2", "/v2/list/sub/page2", True),
+        ("", "https://else.example/y/", "page2", "https://else.example/y/page2", False),
+        ("", "https://else.example/y/", "/page2", "https://else.example/page2", False),
+    ],
+)
+def test_links_begin_where_the_page_is_and_says(
+    led_to: str, base: str, link: str, path: str, rooted: bool
+) -> None:
+    to = followed(Request("/v1/list"), link, led_to, base)
+    assert (to.path, to.rooted) == (path, rooted)
+
+
+@pytest.mark.parametrize("link", ["#", "#top", " #"])
+def test_a_link_to_a_place_on_the_page_itself_is_no_next_page(link: str) -> None:
+    assert LINKED.after(_leaf("reviews", Request("/r", (("n", "3"),)), _parsed(link))) == ()
+    leaf = Leaf("reviews", Request("/r"), _parsed(ABSENT), {"link": f"<{link}>; rel=next"}, 10)
+    assert HeaderPages(rel="next").after(leaf) == ()
+
+
+def test_a_page_that_was_led_to_and_leads_to_itself_is_endless() -> None:
+    leaf = Leaf("reviews", Request("/r"), _parsed("?n=1&x"), {}, 10, "/v2/r?n=1&x")
+    with pytest.raises(Endless, match="names itself"):
+        LINKED.after(leaf)
+
+
+def test_a_parameter_is_set_once_also_in_a_query_that_the_site_wrote() -> None:
+    first = NumberedPages(param="page").begin(Request("/r?q=M%FCller&page=7&p%61ge=8&x"))
+    assert str(address(Mirror("site", "http://site.test"), first)) == "http://site.test/r?q=M%FCller&x&page=1"
 
 
 def test_following_a_link_from_a_form_is_a_plain_get() -> None:

@@ -34,6 +34,34 @@ def test_a_value_that_holds_the_separator_cannot_be_joined() -> None:
         template.request(("name",), [("Spine, Sons",), ("Quarto",)])
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"path": "/o", "query": {"k": "{k}"}},
+        {"path": "/o/{k}"},
+        {"path": "/o", "form": {"k": "{k}"}},
+        {"path": "/o", "json": {"k": "{k}"}},
+        {"path": "/o", "headers": {"k": "{k}"}},
+    ],
+)
+def test_a_value_with_the_separator_is_not_sent_alone_to_a_site_that_takes_several(
+    place: dict[str, object],
+) -> None:
+    """It would be read as two values, and answered with no rows."""
+    template = Template.model_validate(place)
+    assert template.request(("k",), [("a",)], several=True) == template.request(("k",), [("a",)])
+    with pytest.raises(Refused, match=r"k = 'a,b' cannot be sent in a list joined by ',': .* 'join: repeat'"):
+        template.request(("k",), [("a,b",)], several=True)
+
+
+@pytest.mark.parametrize("join", ["repeat", "list", "|"])
+def test_a_value_with_a_comma_is_sent_where_nothing_is_joined_by_it(join: str) -> None:
+    place = {"json": {"k": "{k}"}} if join == "list" else {"query": {"k": "{k}"}}
+    template = Template.model_validate({"path": "/o", "join": join, **place})
+    request = template.request(("k",), [("a,b",)], several=True)
+    assert request.query == (("k", "a,b"),) or request.body == b'{"k":["a,b"]}'
+
+
 def test_parameters_of_fields_that_are_not_bound_are_left_out() -> None:
     template = Template(path="/search", form={"city": "{city}", "zip": "{zip}", "go": "1"})
     request = template.request(("zip",), [("10 000",)])

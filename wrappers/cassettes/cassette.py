@@ -58,7 +58,8 @@ class Asked:
             if urlsplit(url)[:2] == urlsplit(base)[:2]:
                 path, rooted = url[len(urljoin(base, "/")) - 1 :], True
         headers = tuple(sorted((name.lower(), value) for name, value in request.headers))
-        return cls(mirror.source, path, request.query, request.method, headers, request.body or b"", rooted)
+        path, query, body = path.partition("?")[0], request.pairs, request.body or b""
+        return cls(mirror.source, path, query, request.method, headers, body, rooted)
 
     def line(self) -> str:
         """For people."""
@@ -157,10 +158,11 @@ class _Body(BaseModel):
 
 class _Reply(_Body):
     status: int
+    address: str = ""
     headers: dict[str, str] = {}
 
     def reply(self) -> Reply:
-        return Reply(self.status, self.headers, self.content())
+        return Reply(self.status, self.headers, self.content(), address=self.address)
 
 
 class _Exchange(_Body):
@@ -173,8 +175,15 @@ class _Exchange(_Body):
 
     def asked(self) -> Asked:
         method, _, path = self.request.partition(" ")
+        request = Request(path, tuple(self.query))
         return Asked(
-            self.source, path, tuple(self.query), method, tuple(self.headers), self.content(), self.rooted
+            self.source,
+            path.partition("?")[0],
+            request.pairs,
+            method,
+            tuple(self.headers),
+            self.content(),
+            self.rooted,
         )
 
 
@@ -195,7 +204,12 @@ def _exchange(asked: Asked, replies: list[Reply]) -> dict[str, Any]:
         **({"headers": [_Flow(pair) for pair in asked.headers]} if asked.headers else {}),
         **_written(asked.body),
         "replies": [
-            {"status": r.status, "headers": dict(sorted(r.headers.items())), **_written(r.body)}
+            {
+                "status": r.status,
+                **({"address": r.address} if r.address else {}),
+                "headers": dict(sorted(r.headers.items())),
+                **_written(r.body),
+            }
             for r in replies
         ],
     }

@@ -50,4 +50,5 @@ def scrubbed_reply(reply: Reply, redaction: Redaction) -> Reply:
         for name, value in reply.headers.items()
         if not _VOLATILE.match(name) and not is_secret(name)
     }
-    return Reply(reply.status, headers, redaction.clean_bytes(reply.body))
+    body = redaction.clean_bytes(reply.body)
+    return Reply(reply.status, headers, body, address=redaction.clean(reply.address.partition("?")[0]))

@@ -181,6 +181,8 @@ class Asker:
                 reply = await self._send(mirror, request)
                 async with asyncio.timeout(self._gate(mirror).source.deadline):
                     page = await understood(way, request, bind_set, bindings, reply, _today)
+                if page.astray is not None:
+                    raise page.astray
                 return Exchange(request, reply, page, None)
             except TimeoutError:
                 return Exchange(request, reply, None, Unreadable(f"{way.name}: it was not read in time"))
@@ -286,10 +288,11 @@ def rows_of(page: Page) -> list[Row]:
 def shown(request: Request) -> str:
     """A request in one line, as its author would know it again."""
     if isinstance(request, Statement):
-        return plain(f"{request.sql} {request.parameters!r}")
-    query = "&".join(f"{name}={MARK if is_secret(name) else value}" for name, value in request.query)
+        return plain(f"{request.sql} {request.pairs!r}")
+    query = "&".join(f"{name}={MARK if is_secret(name) else value}" for name, value in request.pairs)
     body = "" if request.body is None else f" {request.body[:200].decode('utf-8', 'replace')}"
-    return plain(f"{request.method} {request.path}{'?' if query else ''}{query}{body}")
+    place = request.path.partition("?")[0]
+    return plain(f"{request.method} {place}{'?' if query else ''}{query}{body}")
 
 
 def by_field(relation: Relation, row: Row) -> Mapping[str, object]:

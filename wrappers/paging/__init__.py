@@ -14,7 +14,7 @@ from wrappers.paging.cursor import CursorPages
 from wrappers.paging.linked import HeaderPages, LinkedPages, followed
 from wrappers.paging.numbered import NumberedPages
 from wrappers.paging.offset import OffsetPages
-from wrappers.paging.turning import Leaf
+from wrappers.paging.turning import Leaf, SameRows
 
 Paging = NumberedPages | OffsetPages | CursorPages | LinkedPages | HeaderPages
 
@@ -57,5 +57,6 @@ __all__ = [
     "OffsetPages",
     "Paging",
     "PagingSpec",
+    "SameRows",
     "followed",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import parse_qsl, urljoin, urlsplit
+from urllib.parse import parse_qsl, quote, urljoin, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +18,11 @@ _LINK = re.compile(
     r'[\s,]*+<([^>]*+)>((?:\s*+;\s*+[^\s;,="]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"]*+))?+)*+)'
 )
 _PARAMETER = re.compile(r';\s*+([^\s;,="]++)(?:\s*+=\s*+(?:"((?:[^"\\]|\\.)*+)"|([^\s;,"]*+)))?+')
+_PLAIN = re.compile(
+    r"(?:[\w.~-]++=[\w.~-]*+(?:&(?!\Z)|\Z))*+", re.ASCII
+)  # a query that is written in one way only
+_WRITTEN = "!$%&'()*+,/:;=?@[]~"  # what stands in a query as it is, beside letters and digits
+_BLANK = " \t\n\f\r"
 
 
 class LinkedPages(BaseModel):
@@ -32,9 +37,9 @@ class LinkedPages(BaseModel):
 
     def after(self, leaf: Leaf) -> tuple[Request, ...]:
         link = leaf.parsed.find(self.next)
-        if link is ABSENT or link is None or link == "":
+        if link is ABSENT or link is None or link == "" or _stays(link):
             return ()
-        return (_next(leaf, link, f"at {self.next!r}"),)
+        return (_next(leaf, link, f"at {self.next!r}", leaf.parsed.base),)
 
 
 class HeaderPages(BaseModel):
@@ -48,7 +53,7 @@ class HeaderPages(BaseModel):
         return request
 
     def after(self, leaf: Leaf) -> tuple[Request, ...]:
-        targets = {link for link, rels in links(leaf) if self.rel.lower() in rels}
+        targets = {link for link, rels in links(leaf) if self.rel.lower() in rels and not _stays(link)}
         if not targets:
             return ()
         if len(targets) > 1:
@@ -71,27 +76,46 @@ def _link_header(headers: Mapping[str, str]) -> str:
     return ", ".join(value for name, value in headers.items() if name.lower() == "link")
 
 
-def _next(leaf: Leaf, link: object, where: str) -> Request:
+def _stays(link: object) -> bool:
+    """Whether it leads to a place on the same page, as those do that are to be clicked in vain."""
+    return isinstance(link, str) and link.lstrip(_BLANK).startswith("#")
+
+
+def _next(leaf: Leaf, link: object, where: str, base: str = "") -> Request:
     wrong = SchemaChanged(f"{leaf.relation}: expected a link {where}, found {repr(link)[:100]}")
     if not isinstance(link, str):
         raise wrong
     try:
-        following = followed(leaf.request, link)
+        following = followed(leaf.request, link, leaf.address, base)
     except ValueError:
         raise wrong from None
     if not following.path.startswith(("/", "http://", "https://")):
         raise wrong
-    if (following.path, following.query) == (leaf.request.path, leaf.request.query):
-        raise Endless(f"{leaf.relation}: the page at {leaf.request.path} names itself as the next one")
+    here = leaf.request.path if not leaf.address else leaf.address
+    if _place(following) in (_place(leaf.request), _place(Request(here))):
+        raise Endless(f"{leaf.relation}: the page at {_place(leaf.request)[0]} names itself as the next one")
     return leaf.onward(following, "its own links")
 
 
-def followed(request: Request, link: str) -> Request:
-    """The request that a link on this request's page means, resolved as a browser would."""
-    parts = urlsplit(urljoin(request.path, link))
+def _place(request: Request) -> tuple[str, object]:
+    return request.path.partition("?")[0], request.pairs
+
+
+def followed(request: Request, link: str, address: str = "", base: str = "") -> Request:
+    """The request that a link on this request's page means, resolved as a browser would.
+
+    `address` is where the request was led to, `base` what the page itself says that its links begin at. A query that
+    could be written in several ways stays as it is.
+    """
+    link = link.strip(_BLANK)
+    here = urljoin(address or request.path, base)
+    parts = urlsplit(urljoin(here, link))
+    path, query = parts._replace(query="", fragment="").geturl(), parts.query
+    plain = _PLAIN.fullmatch(query) is not None
     return Request(
-        path=parts._replace(query="", fragment="").geturl(),
-        query=tuple(parse_qsl(parts.query, keep_blank_values=True)),
+        path=path if plain else f"{path}?{quote(query, safe=_WRITTEN)}",
+        query=tuple(parse_qsl(query, keep_blank_values=True)) if plain else (),
         headers=tuple(h for h in request.headers if h[0].lower() != "content-type"),
-        rooted=not parts.scheme and (request.rooted or link.startswith("/")),
+        rooted=not parts.scheme
+        and (request.rooted or bool(address) or link.startswith("/") or base.startswith("/")),
     )

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, unquote_plus, urlencode
 
 import orjson
 from pydantic import BaseModel, ConfigDict
@@ -21,6 +21,10 @@ _SAME = 3  # pages with the same rows in a row: two of them may be chance
 _LARGEST = 1 << 53  # of numbers that every site means the same by
 
 Place = Literal["query", "form", "json"]
+
+
+class SameRows(Endless):
+    """A page that holds what others have brought: its rows are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class Leaf:
     parsed: Parsed
     headers: Mapping[str, str]
     most: int  # pages that a lookup may have
+    address: str = ""  # where the request was led to
 
     def count(self, place: str, what: str) -> int:
         """The number at a place of the page. Raises `Miscounted` where there is none."""
@@ -56,14 +61,14 @@ class Leaf:
     def onward(self, request: Request, what: str, start: int = 0, end: int = 0) -> Request:
         """The request for the page that comes after this one.
 
-        Raises `Endless` where the site has sent the same rows again and again, whatever it was asked for. Pages
+        Raises `SameRows` where the site has sent the same rows again and again, whatever it was asked for. Pages
         without rows say nothing of that: a site may hide what is on them.
         """
         here, rows = self.request, _digest(self.parsed)
         again = isinstance(here, Paged) and here.rows == rows and self.parsed.count > 0
         same = here.same + 1 if isinstance(here, Paged) and again else 1
         if same >= _SAME:
-            raise Endless(
+            raise SameRows(
                 f"{self.relation}: {same} pages in a row hold the same rows: the site takes no notice of {what}"
             )
         return paged(request, start, end, rows, same)
@@ -73,13 +78,13 @@ class Leaf:
         return paged(request, start, end, _digest(self.parsed))
 
     def check_beside(self, param: str) -> None:
-        """Raises `Endless` where this page, asked beside others, is the first once more.
+        """Raises `SameRows` where this page, asked beside others, is the first once more.
 
         A page of one row may be so by chance.
         """
         here = self.request
         if isinstance(here, Paged) and self.parsed.count > 1 and here.rows == _digest(self.parsed):
-            raise Endless(
+            raise SameRows(
                 f"{self.relation}: a later page is the first once more: the site takes no notice of {param!r}"
             )
 
@@ -99,7 +104,7 @@ class Parameter(BaseModel):
             kept = [pair for pair in pairs if pair[0] != param]
             return replace(request, body=urlencode([*kept, (param, str(value))]).encode())
         others = tuple(pair for pair in request.query if pair[0] != param)
-        return replace(request, query=(*others, (param, str(value))))
+        return replace(request, path=_without(request.path, param), query=(*others, (param, str(value))))
 
 
 def paged(request: Request, start: int, end: int = 0, rows: bytes = b"", same: int = 1) -> Paged:
@@ -115,6 +120,13 @@ def paged(request: Request, start: int, end: int = 0, rows: bytes = b"", same: i
         rows,
         same,
     )
+
+
+def _without(path: str, param: str) -> str:
+    """Of a query that the site wrote, all but this parameter."""
+    place, written, query = path.partition("?")
+    kept = [said for said in query.split("&") if unquote_plus(said.partition("=")[0]) != param]
+    return f"{place}?{'&'.join(kept)}" if written and kept else place
 
 
 def start_of(request: Request) -> int:

@@ -80,7 +80,8 @@ class Recall:
             status, headers = 200, {**self._known.headers, **headers}
         if not self._possible:
             return headers
-        validators = validators_of(status, headers)
+        # Whoever asks once more after a failure wants to see for himself.
+        validators = validators_of(status, headers) if page.astray is None else None
         if validators is None and self._known is not None:
             self._memory.forget(self._key)
         elif validators is not None:

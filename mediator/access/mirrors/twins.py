@@ -42,7 +42,7 @@ class Twins:
 
     async def page(self, runner: Runner, request: Request) -> Page:
         """From a mirror that is found to be a twin first. Raises `NotAlike`, or whatever is wrong with it."""
-        if "://" in request.path:
+        if "://" in request.path.partition("?")[0]:
             # A whole address belongs to the mirror that gave it, whoever asks.
             self._alike.update({other: other is self.leader for other in [*self._alike, runner]})
         if runner in self._alike:
@@ -91,4 +91,4 @@ class Twins:
             raise
         except SourceError:
             return False
-        return bool(page.then == shown.then and page.rows.equals(shown.rows))
+        return bool(page.astray is None and page.then == shown.then and page.rows.equals(shown.rows))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
@@ -36,6 +38,7 @@ from mediator.errors import Refused, SourceError, TimedOut, Unreachable, Unreada
 _CONNECT = 10.0
 _HEADERS = {"Accept-Encoding": ACCEPTED, "User-Agent": "mediator/0.1 (federated query engine)"}
 _SCHEMES = ("http", "https")
+_QUERY = re.compile(r"[\w.~!$&'()*+,/:;=?@\[\]%-]*+", re.ASCII)
 _OK = 200
 _MEND = "the site sends too much before its answer, and has to be mended"
 _TOO_MANY = "Too many headers received"  # as aiohttp says it
@@ -129,7 +132,8 @@ class HttpTransport:
             reply = await self._exchange(session, trail.hop, shows, trail.follow, body)
             if reply is not None:
                 self._logins.check(source, shows, reply.status)
-                return reply
+                led = trail.hop is not first and trail.at_home
+                return replace(reply, address=trail.hop.url.raw_path_qs) if led else reply
             if not trail.at_home and self.redaction.holds(str(trail.hop.url)):
                 raise Refused(
                     f"it would take a secret along to another place, {shown(trail.hop.url)}: {ADVICE}"
@@ -225,7 +229,7 @@ def address(mirror: Mirror, request: Request) -> URL:
     Raises `Refused` where it does: what the request carries is meant for this site alone.
     """
     base = URL(mirror.base)
-    url = URL(request.url(mirror.base))
+    url = _parsed(request.url(mirror.base))
     if base.scheme not in _SCHEMES:
         raise Refused(f"{shown(base)} is not an address that can be asked: give a base with http or https")
     if origin(url) != origin(base):
@@ -235,6 +239,14 @@ def address(mirror: Mirror, request: Request) -> URL:
         )
     url = with_login_of(url, base)
     return url.extend_query(request.query) if request.query else url
+
+
+def _parsed(address: str) -> URL:
+    """A query that can be sent stays as it is written: only the site knows what it means by it."""
+    place, written, query = address.partition("?")
+    if written and _QUERY.fullmatch(query):
+        return URL(f"{URL(place)}?{query}", encoded=True)
+    return URL(address)
 
 
 def understood(error: Exception, bounds: Bounds) -> SourceError:
@@ -266,8 +278,15 @@ def _garbled(error: aiohttp.ClientPayloadError | aiohttp.ClientResponseError, bo
     if any(isinstance(cause, BadHttpMessage) and cause.message == _TOO_MANY for cause in causes):
         return Unreadable(f"it has more than {bounds.headers:,} headers: {_MEND}")
     if isinstance(error, aiohttp.ClientResponseError):
-        return Unreadable(f"not HTTP: {plain(error.message)}", again=True)
+        return Unreadable(f"not HTTP: {plain(_what(error.message))}", again=True)
     return Unreachable("the reply was cut off", again=True)
+
+
+def _what(message: str) -> str:
+    """What the library says over several lines, without the bytes that it shows, which are the site's, and the mark
+    below them."""
+    lines = [line.strip() for line in message.splitlines()]
+    return " ".join(line for line in lines if line.strip("^") and line[:2] not in ("b'", 'b"')).rstrip(": ")
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
