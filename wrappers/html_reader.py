@@ -14,7 +14,7 @@ from mediator.errors import SchemaChanged, Unreadable
 from wrappers.columns import ABSENT, Absent, from_text, missing
 from wrappers.parsed import Parsed
 from wrappers.selecting import elements, xpath
-from wrappers.table_grid import MOST_COLUMNS, Grid, cells_of
+from wrappers.table_grid import MOST_COLUMNS, Grid, cells_of, spans
 from wrappers.web_page import web_page
 
 Record = dict[str, str]  # label -> text
@@ -189,8 +189,10 @@ def _table(table: Any, texts: _Texts) -> list[Record]:
         row = grid.row(line)
         if not (cells := cells_of(line)):
             continue
-        if len(labels) in row:
-            raise texts.wrong(f"a line has more cells than there are headers: {row[len(labels)][:60]!r}")
+        more = row.pop(len(labels), None)
+        # Buttons behind the columns, say. But where cells span others nobody can tell which of them is too many.
+        if more is not None and (hung or any(spans(cell) for cell in cells)):
+            raise texts.wrong(f"a line has more cells than there are headers: {more[:60]!r}")
         if not hung and len(cells) == 1 < len(row) == len(labels):
             raise texts.wrong(f"a line is one cell across all columns, and no row: {row[0][:60]!r}")
         records.append({labels[column]: text for column, text in row.items()})

@@ -72,6 +72,10 @@ def cells_of(line: Any) -> Sequence[Any]:
     return cells
 
 
+def spans(cell: Any) -> bool:
+    return cell.get("colspan") is not None or cell.get("rowspan") is not None
+
+
 def _span(cell: Any, name: str, most: int) -> int:
     said = _DIGITS.match(cell.get(name, "1"))
     if said is None:

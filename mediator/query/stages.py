@@ -82,17 +82,14 @@ class Stages:
         return self._shape(node.sql("duckdb"), self.read_by(node))
 
     def _shape(self, sql: str, reads: tuple[str, ...]) -> pa.Schema:
+        given = {name: self.schema(name) for name in reads}
+        for field in (f for schema in given.values() for f in schema if pa.types.is_union(f.type)):
+            message = f"a value of type UNION cannot be passed on: take it apart where {field.name!r} is made"
+            raise Unsupported(message, sql=self._names.sql)
         try:
-            shape = duck.shape(sql, {name: self.schema(name) for name in reads})
+            return duck.shape(sql, given)
         except duckdb.Error as error:
             raise self._told(duck.fault(error)) from None
-        for field in shape:
-            if pa.types.is_union(field.type):
-                message = (
-                    f"a value of type UNION cannot be passed on: take it apart where {field.name!r} is made"
-                )
-                raise Unsupported(message, sql=self._names.sql)
-        return shape
 
     def _told(self, fault: duck.Fault) -> QueryError:
         kind = TypeMismatch if fault.kind in ("Conversion", "Out of Range", "Mismatch Type") else Unsupported

@@ -50,10 +50,19 @@ def test_a_cell_stands_in_every_place_that_it_spans(page: str, rows: list[list[o
     assert _rows(SPANNED.parse("books", (ISBN, YEAR), reply(f"<table>{page}</table>"))) == rows
 
 
+def test_a_cell_behind_the_columns_is_nobody_s() -> None:
+    page = "<table><tr><th>isbn<th>year<tr><td>a<td>1<td><button>buy</button></table>"
+    parsed = SPANNED.parse("books", (ISBN, YEAR), reply(page))
+    assert [column.to_pylist() for column in parsed.columns] == [["a"], [1]]
+
+
 @pytest.mark.parametrize(
     ("page", "said"),
     [
-        ("<tr><th>isbn<th>year<tr><td>a<td>1<td>more", "more cells than there are headers: 'more'"),
+        (
+            "<tr><th>isbn<th>year<tr><td>a<td colspan=1>1<td>more",
+            "more cells than there are headers: 'more'",
+        ),
         (
             "<tr><th>isbn<th>year<tr><td rowspan=2>a<td>1<tr><td>2<td>b",
             "more cells than there are headers: 'b'",
