@@ -210,9 +210,8 @@ class Names:
             if found is not None:
                 return found
             if alone in here.aliases:
-                return (
-                    None if here is scope and _stays(scope, alone, clause) else self._spelt_out(alone, here)
-                )
+                stays = here is scope and _stays(scope, alone, clause)
+                return None if stays else self._spelt_out(alone, here)
             here = here.parent
         raise UnknownColumn(
             f"there is no column {'.'.join(parts)!r} here",
@@ -263,12 +262,18 @@ def _grouped(select: exp.Select) -> list[exp.Expr]:
     """What a resolved select is grouped by, where it is named by alias or place as well."""
     values = {item.alias.lower(): item.this for item in select.expressions}
     found: list[exp.Expr] = []
-    for key in select.args["group"].find_all(exp.Column, exp.Literal):
-        if isinstance(key, exp.Column):
-            found.append(key if key.table else values.get(key.name.lower(), key))
-        elif str(key.this).isdigit() and 0 < int(key.this) <= len(select.expressions):
+    for key in _keys_of(select.args["group"]):
+        if isinstance(key, exp.Literal) and str(key.this).isdigit() and 0 < int(key.this) <= len(values):
             found.append(select.expressions[int(key.this) - 1].this)
+        columns = key.find_all(exp.Column)
+        found += [c if c.table else values.get(c.name.lower(), c) for c in columns]
     return found
+
+
+def _keys_of(group: exp.Group) -> list[exp.Expr]:
+    """Those of ROLLUP and CUBE included."""
+    lists = [group.expressions, *(r.expressions for r in group.find_all(exp.Rollup, exp.Cube))]
+    return [key for keys in lists for key in keys]
 
 
 def _name_keys(select: exp.Select) -> None:
@@ -279,8 +284,7 @@ def _name_keys(select: exp.Select) -> None:
     values = [e.this if isinstance(e, exp.Alias) else e for e in select.expressions]
     if any(v.is_star for v in values):
         return
-    lists = [group.expressions, *(r.expressions for r in group.find_all(exp.Rollup, exp.Cube))]
-    for key in [e for keys in lists for e in keys]:
+    for key in _keys_of(group):
         plain = key.unnest()
         at = next((n for n, v in enumerate(values) if has_subquery(v) and v.unnest() == plain), None)
         if at is not None:

@@ -96,6 +96,7 @@ SELECT -a AS a, count(*) AS n FROM r GROUP BY a HAVING a > 0
 SELECT a AS b, count(*) AS n FROM r GROUP BY a, b HAVING b > 5
 SELECT a AS x, sum(b) AS a FROM r GROUP BY x HAVING a > 1
 SELECT a AS x, sum(b) AS a FROM r GROUP BY 1 HAVING a > 1
+SELECT max(b) AS b, count(*) AS n FROM r GROUP BY a + 1 HAVING b > 10
 SELECT a AS x, sum(b) AS a FROM r GROUP BY ALL HAVING a > 1
 SELECT a, sum(b) AS b FROM r GROUP BY ROLLUP (a) HAVING a > 1 OR b > 30
 SELECT x.a FROM r x WHERE EXISTS (SELECT 1 FROM s x WHERE x.c = '1' AND x.b = 30)
