@@ -20,7 +20,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter, Signature
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -29,8 +29,10 @@ from duckdb.func import FunctionNullHandling, PythonUDFType
 from mediator import clock
 from mediator.errors import FunctionFailed, Unsupported
 from mediator.statements.apart import Apart, TooMuch
-from mediator.statements.database import DESCRIBE, described, opened
+from mediator.statements.database import DESCRIBE, FAULTS, described, opened
 from mediator.statements.patience import Interrupted, Patience, aside, at_hand
+
+T = TypeVar("T")
 
 Tables = Mapping[str, pa.Table]
 Over = Callable[[Sequence[pa.Array]], pa.Array]  # a function's value for each row
@@ -39,13 +41,14 @@ _memory: int | None = None  # bytes; else as much as DuckDB sees fit
 _apart: Apart | None = None  # where statements are run; else in this process
 _SHARE = 16  # of that, for the rows of one query, and for one statement
 _AT_ONCE = 8_192  # rows, between two looks whether there is patience
+_NO_MORE = "has been invalidated"  # what DuckDB says of a database after that
 _CALLS = re.compile(r"[(\[]")
 
 
 class _Local(threading.local):
     """A thread's own."""
 
-    cursor: tuple[int, duckdb.DuckDBPyConnection] | None = None
+    cursor: tuple[object, duckdb.DuckDBPyConnection] | None = None  # with the database that it is of
     shown: tuple[object, duckdb.DuckDBPyConnection, dict[str, pa.Schema]] | None = None
     failed: FunctionFailed | None = None
     light = False  # all that it runs
@@ -58,6 +61,7 @@ _roots: dict[int, duckdb.DuckDBPyConnection] = {}
 _checkers: dict[tuple[int, tuple[Stub, ...]], duckdb.DuckDBPyConnection] = {}
 _CHECKERS = 8  # sets of functions that are kept ready for a check
 _installed: dict[str, tuple[Stub, Over]] = {}
+_age = 0  # of the databases: how many there were before
 _dropped: deque[str] = deque()  # functions that are no more; whoever installs the next one takes them away
 
 
@@ -138,9 +142,9 @@ def installed() -> frozenset[str]:
 
 def cursor() -> duckdb.DuckDBPyConnection:
     """This thread's own connection. Nothing is ever stored in it."""
-    mine = _local.cursor
-    if mine is None or mine[0] != os.getpid():
-        mine = (os.getpid(), _root().cursor())
+    mine, here = _local.cursor, (os.getpid(), _age)
+    if mine is None or mine[0] != here:
+        mine = (here, _root().cursor())
         _local.cursor = mine
     return mine[1]
 
@@ -148,7 +152,7 @@ def cursor() -> duckdb.DuckDBPyConnection:
 def _showing(schemas: Mapping[str, pa.Schema], stubs: tuple[Stub, ...]) -> duckdb.DuckDBPyConnection:
     """A connection that sees empty relations of these schemas and nothing else. They stay for the next statement, since
     to register one takes longer than to check a statement."""
-    key = os.getpid(), stubs
+    key = os.getpid(), _age, stubs
     mine = _local.shown
     if mine is None or mine[0] != key:
         mine = _local.shown = (key, (_checker(stubs) if stubs else _root()).cursor(), {})
@@ -173,6 +177,8 @@ def run(sql: str, tables: Tables, *, light: bool = False) -> pa.Table:
         found, seconds = aside(lambda: others.run(sql, tables, room()))
     except TooMuch:
         raise too_much("the result") from None
+    except FAULTS as error:
+        raise _given_up(error) from None
     _local.elsewhere += seconds
     return found
 
@@ -194,6 +200,39 @@ def effort() -> float:
 
 def _run_here(sql: str, tables: Tables) -> pa.Table:
     """In this process, where the functions are that callers brought along."""
+    return _survived(lambda: _run_once(sql, tables))
+
+
+def _survived(work: Callable[[], T]) -> T:
+    """A fault of DuckDB's own in one statement leaves a database in which no other runs: there is a new one then, and
+    whoever only met the old one goes there."""
+    for last in (False, True):
+        age = _age
+        try:
+            return work()
+        except FAULTS as error:
+            _renew(age)
+            if last or _NO_MORE not in str(error):
+                raise _given_up(error) from None
+    raise AssertionError("the last attempt ends")
+
+
+def _given_up(error: duckdb.Error) -> Unsupported:
+    told = fault(error).message.rpartition("Original error: ")[2].split("\n")[0]
+    return Unsupported(f"DuckDB failed at this statement by a fault of its own: {told}")
+
+
+def _renew(age: int) -> None:
+    """Leave the databases of that age, if nobody has yet."""
+    global _age
+    with _lock:
+        if _age == age:
+            _age += 1
+            _roots.pop(os.getpid(), None)
+            _checkers.clear()
+
+
+def _run_once(sql: str, tables: Tables) -> pa.Table:
     here = cursor()
     for name, table in tables.items():
         here.register(name, table)
@@ -245,8 +284,11 @@ def names(
 ) -> list[str]:
     """The columns of a statement as DuckDB names them, once it found that all is well with it. Raises `NotOne`."""
     if _apart is not None and not stubs and not _local.light and computes(sql):
-        return _apart.describe(sql, schemas, parameters)
-    return described(_showing(schemas, stubs), sql, parameters)
+        try:
+            return _apart.describe(sql, schemas, parameters)
+        except FAULTS as error:
+            raise _given_up(error) from None
+    return _survived(lambda: described(_showing(schemas, stubs), sql, parameters))
 
 
 def fault(error: duckdb.Error, sql: str = "") -> Fault:

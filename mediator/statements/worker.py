@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from mediator.statements import wire
-from mediator.statements.database import NotOne, described, opened
+from mediator.statements.database import FAULTS, NotOne, described, opened
 
 _AT_ONCE = 8_192  # rows of a batch
 _LOOK = 1.0  # seconds between two looks whether anybody is there
@@ -29,6 +29,7 @@ _LEFT_BEHIND = 64 << 20  # bytes
 _BESIDE = 3  # times what DuckDB may take: for tables that are given, and for what DuckDB does not count
 _ADDRESSES = 1 << 30  # of which not all become memory
 _WRONG = (duckdb.Error, pa.ArrowException, MemoryError, RuntimeError)
+_RUINED = {fault.__name__ for fault in FAULTS}
 _PAGE = resource.getpagesize()
 
 
@@ -50,7 +51,8 @@ def work(sock: socket.socket, memory: int) -> None:
                     told = _described(connection, request)
                 else:
                     told = _run(connection, request, file)
-            leaves = watch.aged or _bytes(1) - before > _LEFT_BEHIND
+            ruined = told.get("error") in _RUINED
+            leaves = ruined or watch.aged or _bytes(1) - before > _LEFT_BEHIND
             wire.write(file, {**told, "seconds": time.process_time() - began, "leaves": leaves})
             file.flush()
             if leaves:
