@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 from aiohttp import web
 
+from mediator.access.web.stretches import Landed
 from mediator.answering import answering
 from mediator.catalog.model import Catalog, Field
 from mediator.flow.events import Ask
@@ -42,6 +44,7 @@ INDEXED = """\
 ALL = Ask(1, "r", "all", (), ((),))
 Headers = dict[str, str]
 Send = Callable[[web.StreamResponse], Awaitable[None]]
+_SITE = web.AppKey("_SITE", "Site")
 
 
 def line(k: int) -> str:
@@ -74,6 +77,7 @@ class Site:
     requests: list[str] = field(default_factory=list)
     asked: list[dict[str, str]] = field(default_factory=list)  # the headers of each request
     left: asyncio.Event = field(default_factory=asyncio.Event)  # somebody has not heard us out
+    landed: asyncio.Event = field(default_factory=asyncio.Event)  # somebody has read a stretch of ours
 
     async def all(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request.path)
@@ -100,6 +104,7 @@ class Site:
 async def serving(*answers: Send, headers: Headers | list[Headers] | None = None) -> AsyncIterator[Site]:
     site = Site(list(answers), headers if isinstance(headers, list) else [headers or {}])
     app = web.Application()
+    app[_SITE] = site
     app.router.add_get("/all", site.all)
     app.router.add_get("/at", site.at)
     runner = web.AppRunner(app, handler_cancellation=True)
@@ -109,13 +114,29 @@ async def serving(*answers: Send, headers: Headers | list[Headers] | None = None
     assert tcp._server is not None
     site.base = f"http://127.0.0.1:{tcp._server.sockets[0].getsockname()[1]}"  # type: ignore[attr-defined]
     try:
-        yield site
+        with _landing(site.landed):
+            yield site
     finally:
         await runner.cleanup()
 
 
+@contextmanager
+def _landing(told: asyncio.Event) -> Iterator[None]:
+    become = Landed.become
+
+    def becoming(landed: Landed, later: Landed, rows: int) -> None:
+        become(landed, later, rows)
+        told.set()
+
+    with mock.patch.object(Landed, "become", becoming):
+        yield
+
+
 def says(body: str | bytes, cut_after: int | None = None) -> Send:
-    """All of this, in writes of an odd size; or the beginning, and then the connection is gone."""
+    """All of this, in writes of an odd size; or the beginning, and then the connection is gone.
+
+    Not before a stretch was read: what has come and was not read yet is lost with its connection.
+    """
     data = body.encode() if isinstance(body, str) else body
 
     async def send(response: web.StreamResponse) -> None:
@@ -124,6 +145,7 @@ def says(body: str | bytes, cut_after: int | None = None) -> Send:
         if cut_after is not None:
             assert response._req is not None
             assert response._req.transport is not None
+            await response._req.app[_SITE].landed.wait()
             response._req.transport.close()
 
     return send

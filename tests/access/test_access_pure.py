@@ -19,7 +19,7 @@ from mediator.access.limits.gate import Gate
 from mediator.access.limits.limiter import Limiter
 from mediator.access.mirrors.latency import Latency
 from mediator.access.web.addresses import is_public
-from mediator.access.web.body import read_body
+from mediator.access.web.body import read_body, unpacked
 from mediator.catalog.model import Source
 from mediator.errors import Unreachable, Unreadable
 
@@ -206,10 +206,11 @@ def test_public_addresses(address: str) -> None:
 class Wire:
     """Bytes as they come off a wire."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
+    def __init__(self, data: bytes, at_once: int = 1 << 20) -> None:
+        self._data, self._at_once = data, at_once
 
     async def iter_chunked(self, n: int, /) -> AsyncIterator[bytes]:
+        n = min(n, self._at_once)
         for start in range(0, len(self._data), n):
             yield self._data[start : start + n]
 
@@ -236,6 +237,21 @@ class TestBody:
             read(self.plain, most=1_000)
         with pytest.raises(Unreadable, match="larger than 1,048,576 bytes"):
             read(gzip.compress(bytes(1 << 24)), "gzip")
+
+    @pytest.mark.parametrize("packing", ["", "gzip"])
+    @pytest.mark.parametrize("at_once", [100, 999, 1_000, 1_001, 1 << 20])
+    def test_all_that_is_allowed_has_come_by_then(self, packing: str, at_once: int) -> None:
+        """However much of it comes at once: a busy loop finds as many rows as an idle one."""
+        data = gzip.compress(self.plain) if packing else self.plain
+        came = bytearray()
+
+        async def collect() -> None:
+            async for chunk in unpacked(Wire(data, at_once), packing, 1_000):
+                came.extend(chunk)
+
+        with pytest.raises(Unreadable, match="larger than 1,000 bytes"):
+            asyncio.run(collect())
+        assert came == self.plain[:1_000]
 
     def test_what_is_cut_off_or_garbled_may_be_asked_again(self) -> None:
         with pytest.raises(Unreachable, match="cut off") as cut:

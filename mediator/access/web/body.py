@@ -65,11 +65,13 @@ def _packings(encoding: str) -> list[str]:
 
 
 async def _capped(chunks: AsyncIterator[bytes], most: int) -> AsyncIterator[bytes]:
-    size = 0
+    """As much as is allowed, always: how much of it comes at once is chance, and what is found is not to hang on it."""
+    left = most
     async for chunk in chunks:
-        size += len(chunk)
-        if size > most:
+        if len(chunk) > left:
+            yield chunk[:left]
             raise too_large(most)
+        left -= len(chunk)
         yield chunk
 
 
