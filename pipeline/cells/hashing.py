@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,9 +11,12 @@ import pyarrow.types as pt
 from numba import njit
 from numpy.typing import NDArray
 
+from mediator.state.kernels import KERNELS, forget_stale
 from mediator.state.kernels.codes import float_codes, mixed
 
 Hashes = NDArray[np.uint64]
+
+forget_stale(Path(__file__).parent, KERNELS)  # or two machines might send one value to two cells
 
 
 def hashed(values: pa.Array) -> tuple[Hashes, NDArray[np.bool_]]:

@@ -53,6 +53,25 @@ def test_what_was_compiled_is_forgotten_with_any_kernel_that_changes(tmp_path: P
     assert kept()
 
 
+def test_so_is_what_calls_the_kernels_of_another_folder(tmp_path: Path) -> None:
+    calling, called = tmp_path / "calling", tmp_path / "called"
+    for folder in (calling, called):
+        folder.mkdir()
+        (folder / "kernel.py").write_text("1")
+
+    def kept() -> bool:
+        compiled = calling / "__pycache__" / "kernel-7.py311.nbi"
+        compiled.parent.mkdir(exist_ok=True)
+        compiled.write_text("machine code")
+        kernels.forget_stale(calling, called)
+        return compiled.exists()
+
+    assert [kept(), kept()] == [False, True]
+    (called / "kernel.py").write_text("2")
+    assert [kept(), kept()] == [False, True]
+    assert not (called / "__pycache__").exists(), "it is for that folder to look after"
+
+
 def test_where_nothing_can_be_written_nothing_is_forgotten(tmp_path: Path) -> None:
     kernels.forget_stale(tmp_path / "inside of an archive")
     (tmp_path / "__pycache__").write_text("no folder")

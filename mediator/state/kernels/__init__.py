@@ -10,13 +10,16 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
+KERNELS = Path(__file__).parent
 
-def forget_stale(folder: Path) -> None:
-    """Remove what was compiled of other kernels than these. Numba notices when the file of a kernel has changed, but
-    not when that of one which it calls has: two kernels would then differ on what a string's hash is."""
+
+def forget_stale(folder: Path, *called: Path) -> None:
+    """Remove what was compiled of other kernels than those of this folder and of those whose kernels they call. Numba
+    notices when the file of a kernel has changed, but not when that of one which it calls has: two kernels would then
+    differ on what a string's hash is."""
     compiled = folder / "__pycache__"
     note = compiled / "kernels.digest"
-    texts = [file.read_bytes() for file in sorted(folder.glob("*.py"))]
+    texts = [file.read_bytes() for place in (folder, *called) for file in sorted(place.glob("*.py"))]
     digest = blake2b(b"\0".join(texts), digest_size=16).hexdigest()
     with suppress(OSError):  # where nobody may write, Numba keeps nothing either
         if note.exists() and note.read_text(encoding="ascii") == digest:
@@ -27,4 +30,4 @@ def forget_stale(folder: Path) -> None:
         note.write_text(digest, encoding="ascii")
 
 
-forget_stale(Path(__file__).parent)
+forget_stale(KERNELS)
