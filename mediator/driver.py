@@ -285,9 +285,11 @@ class Answers:
         if not stages.starts_with_sql:
             return stages.start()
         try:
-            return await self._in_thread(stages.start)
+            work = await self._in_thread(stages.start)
         except Interrupted:  # it was told to stop meanwhile, and does so in its first turn
             return Work()
+        self._turns.catch_up()
+        return stages.reconsidered(work)
 
     def since(self, moment: float) -> None:
         """Its time began then, by the event loop's clock: what came before its start is counted."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from fixtures import Behaviour, Fault, Fixed, book_trade_web
+from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog
 from mediator.driver import Answers
 from mediator.output.report import Report
@@ -202,6 +205,50 @@ def test_a_scan_that_failed_while_its_query_rested() -> None:
                         found, report = await ask(mediator, sql)
                         check_same(found, truth(web.tables, sql))
                         assert report.complete
+
+    in_virtual_time(main())
+
+
+@pytest.mark.parametrize("meanwhile", ["left", "answered"])
+def test_a_bag_whose_scan_ends_while_a_query_begins_with_sql(meanwhile: str) -> None:
+    """The query has its SteM by then, and has asked for nothing yet."""
+    web = book_trade_web(60, book_page=10)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(number: int) -> int:
+        begun.set()
+        may_end.wait()
+        return number
+
+    slowly = Function("slowly", (pa.int64(),), pa.int64(), slow, by_row=True, steady=False)
+    sql = "SELECT isbn FROM books"
+    both = "SELECT isbn FROM books UNION ALL SELECT isbn FROM prizes"
+
+    async def main() -> None:
+        catalog = web.catalog.knowing([slowly])
+        async with mediating(web, catalog=catalog) as mediator, asyncio.TaskGroup() as group:
+            early = mediator.answering(sql)
+            with changed(web, "books", SLOW):
+                if meanwhile == "left":
+                    await early.__aenter__()
+                    await asyncio.sleep(2.5)
+                late = group.create_task(ask(mediator, f"{both}, (SELECT slowly(1)) t"))
+                await asyncio.to_thread(begun.wait)
+            if meanwhile == "left":
+                await early.leave()
+            else:
+                await ask(mediator, sql)
+            may_end.set()
+            found, report = await late
+            check_same(found, truth(web.tables, both))
+            assert report.complete
+            for _ in range(2):
+                found, report = await ask(mediator, sql)
+                check_same(found, truth(web.tables, sql))
+                assert report.complete
+                assert of(report, "books").asked == 0
+            if meanwhile == "answered":
+                assert not asked_again(web, "books")
 
     in_virtual_time(main())
 
