@@ -347,7 +347,8 @@ class Answers:
         try:
             while not stages.finished and not self._why_stop:
                 if self._unread.full or stages.idle:
-                    if stages.due is not None:
+                    # No turn is taken while its reader is behind: whatever is due, who has read stirs it.
+                    if stages.due is not None and not self._unread.full:
                         self._waking.set(stages.due, self._stirred.set)
                     await self._stirred.wait()
                     self._waking.off()
