@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop
+
 from aiohttp import ClientPayloadError
 from aiohttp.client_proto import ResponseHandler
 
 
-class Connection(ResponseHandler):
+def connection(loop: AbstractEventLoop) -> ResponseHandler:
+    """A new one, for a connector that keeps it."""
+    return _Connection(loop)
+
+
+class _Connection(ResponseHandler):
     def is_connected(self) -> bool:
         """Whether a request may be sent on it. What has come since the last reply, and nobody has asked for, would be
         taken for the next one, and each reply from then on for that after it."""
