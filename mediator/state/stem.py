@@ -178,7 +178,12 @@ class SteM:
 
     def _note(self, end: _End, now: float) -> None:
         lookup = end.landings[0].lookup if end.landings else 0
-        entry = replace(end.entry, brought=_all_of([self.build(landing, now) for landing in end.landings]))
+        ids = [self.build(landing, now) for landing in end.landings]
+        # An end that names no landings, as those of what no site sends do not, is of all there is.
+        if ids or self.relation.repeats or not self._lasts(lookup):
+            entry = replace(end.entry, brought=_all_of(ids))
+        else:
+            entry = end.entry
         for binding in end.bindings:
             known = self.coverage.get(end.bind_set, binding)
             if known is None or known.at <= entry.at:  # else this is told late, by a query that was busy
