@@ -285,9 +285,11 @@ class Answers:
         if not stages.starts_with_sql:
             return stages.start()
         try:
-            return await self._in_thread(stages.start)
+            work = await self._in_thread(stages.start)
         except Interrupted:  # it was told to stop meanwhile, and does so in its first turn
             return Work()
+        self._turns.catch_up()
+        return stages.reconsidered(work)
 
     def since(self, moment: float) -> None:
         """Its time began then, by the event loop's clock: what came before its start is counted."""
@@ -345,7 +347,8 @@ class Answers:
         try:
             while not stages.finished and not self._why_stop:
                 if self._unread.full or stages.idle:
-                    if stages.due is not None:
+                    # No turn is taken while its reader is behind: whatever is due, who has read stirs it.
+                    if stages.due is not None and not self._unread.full:
                         self._waking.set(stages.due, self._stirred.set)
                     await self._stirred.wait()
                     self._waking.off()

@@ -70,7 +70,7 @@ class Landing:
     stretches have landed before this one.
     """
 
-    __slots__ = ("ids", "kept", "lookup", "page", "place", "rows", "stretch")
+    __slots__ = ("ids", "kept", "lookup", "page", "place", "rows", "stem", "stretch")
 
     def __init__(
         self,
@@ -87,6 +87,7 @@ class Landing:
         self.lookup = 0  # the number of what brought them, in this process; none where no site did
         self.kept = kept  # may be written to the disk
         self.ids: NDArray[np.int32] | range | None = None  # where the SteM put them; none until stored
+        self.stem: object = None  # which one that was
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mediator.catalog.bindfields import EQUAL, holds, operator_of, parted, subschema
 from mediator.catalog.model import Relation
-from mediator.flow.batch import Rows, as_ids, taken
+from mediator.flow.batch import Rows, joined, taken
 from mediator.flow.events import Binding, Landing
 from mediator.state.coverage import FOREVER, BindSet, Coverage, Entry, Known
 from mediator.state.index import Index, Visible
@@ -30,6 +30,7 @@ Ids = NDArray[np.int32]
 
 _ROOM = 1 << 16
 _SLOT = 16  # bytes of an index for each row
+_EARLIER = -1  # the number of no lookup of this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,10 @@ class SteM:
         self.store = RowStore(relation.schema)
         self.coverage = Coverage(relation.schema)
         self.scanning = 0  # queries that a scan is bringing rows to
+        self._scan: int | None = None  # of a bag: the number of the lookup that its first rows are of
+        self._elsewhere: dict[
+            Landing, Rows
+        ] = {}  # what another SteM, in whose place this one came, has stored too
         self._received: list[Landing | _End] = []
         self._indexes: dict[tuple[str, ...], Index] = {}
         self._runs: dict[str, SortedRuns] = {}
@@ -100,13 +105,18 @@ class SteM:
 
     def build(self, landing: Landing, now: float) -> Rows:
         """Store what is not there yet; the ids of all the rows that landed. A second build of it changes nothing."""
-        if landing.ids is None:
-            landing.ids = (
-                self._merged(landing.rows) if self.relation.repeats else self.store.append(landing.rows)
-            )
-            if self._news is not None and landing.kept:
+        ids = landing.ids if landing.stem is self else self._elsewhere.get(landing)
+        if ids is None:
+            if self._scan is None and landing.rows.num_rows:
+                self._scan = landing.lookup
+            ids = self._merged(landing.rows) if self.relation.repeats else self.store.append(landing.rows)
+            if self._news is not None and landing.kept and self._lasts(landing.lookup):
                 self._news.came(landing.rows, now, landing.lookup)
-        return landing.ids
+            if landing.ids is None:
+                landing.ids, landing.stem = ids, self
+            else:
+                self._elsewhere[landing] = ids
+        return ids
 
     def news(self, now: float, offset: float) -> Group | None:
         """What came since this was last asked, for the durable store, its times moved by `offset`."""
@@ -119,6 +129,7 @@ class SteM:
         """Take back what outlived an earlier process, its times moved by `offset`. For a SteM that is still empty."""
         for batch in kept.rows.to_batches():
             self.store.append(batch)
+        self._scan = _EARLIER if self.store.n else None
         methods = self.relation.methods
         longest = max(m.fresh_for for m in methods)
         # No site says "for ever": that was said before the site was believed.
@@ -127,7 +138,9 @@ class SteM:
             at = c.at + offset
             # No longer than what is declared now allows.
             until = min(c.until + offset, at + (longest if c.until < FOREVER else unsaid))
-            brought = _compact(kept.brought.get(c.lookup, NO_IDS)) if self.relation.repeats else None
+            brought: Rows = range(self.store.n)
+            if self.relation.repeats:
+                brought = _compact(kept.brought.get(c.lookup, NO_IDS))
             self.coverage.note(c.bind_set, c.binding, Entry(Known.COMPLETE, at, until, brought=brought))
 
     def covered(
@@ -164,16 +177,24 @@ class SteM:
         return rows if among is None else rows[_contained(rows, among)]
 
     def _note(self, end: _End, now: float) -> None:
-        entry, lookup = end.entry, end.landings[0].lookup if end.landings else 0
-        if self.relation.repeats:
-            ids = [as_ids(self.build(landing, now)) for landing in end.landings]
-            entry = replace(entry, brought=_compact(np.unique(np.concatenate(ids)) if ids else NO_IDS))
+        lookup = end.landings[0].lookup if end.landings else 0
+        ids = [self.build(landing, now) for landing in end.landings]
+        # An end that names no landings, as those of what no site sends do not, is of all there is.
+        if ids or self.relation.repeats or not self._lasts(lookup):
+            entry = replace(end.entry, brought=_all_of(ids))
+        else:
+            entry = end.entry
         for binding in end.bindings:
             known = self.coverage.get(end.bind_set, binding)
             if known is None or known.at <= entry.at:  # else this is told late, by a query that was busy
                 self.coverage.note(end.bind_set, binding, entry)
-            if self._news is not None:
+            if self._news is not None and self._lasts(lookup):
                 self._news.ended(end.bind_set, binding, entry.at, entry.until, lookup)
+
+    def _lasts(self, lookup: int) -> bool:
+        """Whether what a lookup brings may go to the durable store. A second scan of a bag may not, which a query sends
+        that began before the first one broke off: the store could not tell their rows apart."""
+        return self.relation.repeats or self._scan in (None, lookup)
 
     def _stir(self) -> None:
         if self._news is not None:
@@ -234,6 +255,12 @@ def _update(vocabulary: Vocabulary, indexes: Sequence[Index]) -> None:
     vocabulary.settle()
     for index in indexes:
         index.extend()
+
+
+def _all_of(parts: Sequence[Rows]) -> Rows:
+    """Each of these ids once, in ascending order."""
+    ids = joined(parts) if parts else NO_IDS
+    return ids if isinstance(ids, range) else _compact(np.unique(ids))
 
 
 def _compact(ids: Ids) -> Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import struct
 import tracemalloc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -37,6 +38,14 @@ class Wire:
 
     async def hang(self) -> None:
         await self.reader.read()
+
+    async def reset(self) -> None:
+        """Breaks the connection off, when what was said has been read."""
+        for _ in range(10):  # turns of the loop, in which that happens
+            await asyncio.sleep(0)
+        at_once = struct.pack("ii", 1, 0)
+        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        self.writer.transport.abort()
 
 
 Script = Callable[[Wire], Awaitable[None]]

@@ -162,6 +162,12 @@ async def _(wire: Wire) -> None:
     await wire.without_end(b" " * 65_536)
 
 
+@hostile("a body of no told length, reset behind its last row", UNREACHABLE, says="the reply was cut off")
+async def reset_body(wire: Wire) -> None:
+    await wire.say(OK + b"\r\n" + GOOD)
+    await wire.reset()
+
+
 @hostile("an error page without end", UNREADABLE, says=LARGER)
 async def _(wire: Wire) -> None:
     await wire.say(b"HTTP/1.1 404 Not Found\r\n\r\n")

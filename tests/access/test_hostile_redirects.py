@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 
 import pytest
@@ -148,6 +149,27 @@ async def test_a_reply_that_nobody_asked_for_is_not_taken_for_the_next_one() -> 
         for _ in range(5):
             reply = await transport.send(Mirror("site", site.base), Request("/"))
             assert reply.body == b"honest"
+
+
+async def test_nor_is_one_that_comes_while_nothing_is_asked() -> None:
+    async def twice(wire: Wire) -> None:
+        await wire.say(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhonest")
+        await read.wait()
+        await wire.say(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")
+        said.set()
+
+    read, said = asyncio.Event(), asyncio.Event()
+    async with raw_site(twice, keep=True) as site, HttpTransport(SOURCES) as transport:
+        for _ in range(3):
+            reply = await transport.send(Mirror("site", site.base), Request("/"))
+            assert reply.body == b"honest"
+            read.set()
+            await said.wait()
+            for _ in range(10):  # turns of the loop, in which it comes
+                await asyncio.sleep(0)
+            read.clear()
+            said.clear()
+    assert site.connections == 3
 
 
 OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from fixtures import Behaviour, Fault, Fixed, book_trade_web
+from mediator.catalog.functions import Function
 from mediator.catalog.model import Catalog
 from mediator.driver import Answers
 from mediator.output.report import Report
@@ -202,6 +205,52 @@ def test_a_scan_that_failed_while_its_query_rested() -> None:
                         found, report = await ask(mediator, sql)
                         check_same(found, truth(web.tables, sql))
                         assert report.complete
+
+    in_virtual_time(main())
+
+
+@pytest.mark.parametrize("meanwhile", ["left", "answered", "left and asked anew"])
+def test_a_bag_whose_scan_ends_while_a_query_begins_with_sql(meanwhile: str) -> None:
+    """The query has its SteM by then, and has asked for nothing yet."""
+    web = book_trade_web(60, book_page=10)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(number: int) -> int:
+        begun.set()
+        may_end.wait()
+        return number
+
+    slowly = Function("slowly", (pa.int64(),), pa.int64(), slow, by_row=True, steady=False)
+    sql = "SELECT isbn FROM books"
+    # In the one the books' block has begun before the slow SQL, in the other not.
+    late_sql = f"{sql} UNION ALL SELECT isbn FROM prizes" if meanwhile != "left and asked anew" else sql
+
+    async def main() -> None:
+        catalog = web.catalog.knowing([slowly])
+        async with mediating(web, catalog=catalog) as mediator, asyncio.TaskGroup() as group:
+            with changed(web, "books", SLOW if meanwhile != "answered" else Behaviour()):
+                early = mediator.answering(sql)
+                if meanwhile != "answered":
+                    await early.__aenter__()
+                    await asyncio.sleep(2.5)
+                late = group.create_task(ask(mediator, f"{late_sql}, (SELECT slowly(1)) t"))
+                await asyncio.to_thread(begun.wait)
+                if meanwhile != "answered":
+                    await early.leave()
+                other = group.create_task(ask(mediator, sql)) if meanwhile != "left" else None
+                if other is not None:
+                    await asyncio.wait([other], timeout=0.0 if meanwhile != "answered" else None)
+                may_end.set()
+                found, report = await late
+            check_same(found, truth(web.tables, late_sql))
+            assert report.complete
+            assert meanwhile != "answered" or of(report, "books").served == 1
+            for _ in range(2):
+                found, report = await ask(mediator, sql)
+                check_same(found, truth(web.tables, sql))
+                assert report.complete
+                assert of(report, "books").asked == 0
+            assert other is None or other.result()[0].num_rows == 60
 
     in_virtual_time(main())
 

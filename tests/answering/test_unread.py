@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 
+from fixtures import Behaviour, Fixed, book_trade_web
+from mediator import driver
+from mediator.alarm import Alarm
 from mediator.output.records import Rows
 from mediator.unread import Unread
+from tests.answering.kit import in_virtual_time, mediating
 
 
 def rows(count: int) -> Rows:
@@ -61,3 +66,35 @@ async def test_an_error_is_met_when_all_else_is_read_and_whenever_it_is_asked_ag
     for _ in range(2):
         with pytest.raises(ValueError, match="the disk is full"):
             await unread.next()
+
+
+def test_a_query_whose_reader_is_behind_is_not_woken_for_what_it_would_not_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Partial answers are due as soon as a source is silent, and there is no room for any."""
+    woken = 0
+
+    class Counted(Alarm):
+        def set(self, when: float, do: Callable[[], object]) -> None:
+            nonlocal woken
+            woken += 1
+            assert woken < 100, "again and again, in the same moment"
+            super().set(when, do)
+
+    monkeypatch.setattr(driver, "Alarm", Counted)
+    web = book_trade_web(60, book_page=10)
+    web.behave("books", Behaviour(latency=Fixed(1.0)))
+
+    async def main() -> None:
+        sql = "SELECT b.isbn, r.stars FROM books b JOIN reviews r USING (isbn)"
+        async with (
+            mediating(web) as mediator,
+            mediator.answering(sql, partials=True, stalled_after=0.3, buffered=0) as answers,
+        ):
+            records = answers.records()
+            await asyncio.sleep(100.0)
+            async for _ in records:
+                pass
+            assert answers.report.complete
+
+    in_virtual_time(main())

@@ -51,6 +51,15 @@ def test_a_landing_is_stored_once_whoever_builds_it() -> None:
     assert stem.store.n == 2
 
 
+def test_a_landing_that_another_stem_has_stored_too_has_places_of_its_own_in_each() -> None:
+    before, after, landing = SteM(_relation(SCAN)), SteM(_relation(SCAN)), _landing((1, "a"), (2, "b"))
+    before.build(_landing((9, "z")), 0.0)
+    for _ in range(2):
+        assert after.build(landing, 0.0) == range(2)
+        assert before.build(landing, 0.0) == range(1, 3)
+    assert (before.store.n, after.store.n) == (3, 2)
+
+
 def test_text_that_runs_together_is_not_equal() -> None:
     fields = (Field("a", pa.string()), Field("b", pa.string()))
     stem = SteM(Relation("t", fields, (INDEX_ON_A,)))

@@ -20,9 +20,9 @@ from tests.answering.kit import all_of, ask, in_virtual_time
 from tests.store.kit import BAG, NOON, SET, Row, keeping, sent
 
 
-def _landing(*rows: Row) -> Landing:
+def _landing(*rows: Row, lookup: int = 3) -> Landing:
     landing = Landing(sent(SET, 0.0, *rows).rows)
-    landing.lookup = 3
+    landing.lookup = lookup
     return landing
 
 
@@ -74,6 +74,29 @@ def test_a_restored_stem_answers_from_what_was_kept(tmp_path: Path, relation: Re
     assert found is not None
     assert len(again.vouched(*found)) == 2
     assert again.covered(bind_set, binding, 10.0, 9.0) is None
+
+
+@pytest.mark.parametrize("first_ends", [False, True])
+def test_of_a_bag_that_is_scanned_twice_one_scan_is_served_and_only_the_first_one_kept(
+    tmp_path: Path, first_ends: bool
+) -> None:
+    stem = SteM(BAG, News(BAG, lambda: None))
+    first, second = _landing((1, "a"), (2, "b")), _landing((1, "a"), (2, "b"), (2, "b"), lookup=4)
+    stem.receive(first)
+    if first_ends:
+        stem.promise((), ((),), Entry(Known.COMPLETE, 0.0), [first])
+    stem.receive(second)
+    stem.promise((), ((),), Entry(Known.COMPLETE, 1.0), [second])
+    found = stem.covered((), (), 2.0, 10.0)
+    assert found is not None
+    assert stem.vouched(*found) == second.ids == range(2, 5)
+    group = stem.news(2.0, NOON)
+    assert group is not None
+    with Store(tmp_path) as store:
+        store.append([group])
+        kept = store.load(BAG, NOON + 3)
+    assert (kept is not None) == first_ends
+    assert kept is None or kept.rows.num_rows == 2
 
 
 def test_what_comes_is_kept_without_being_asked_to(tmp_path: Path) -> None:

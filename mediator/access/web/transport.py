@@ -23,6 +23,7 @@ from yarl import URL
 from mediator.access.web.addresses import anywhere, public_only
 from mediator.access.web.body import ACCEPTED, read_body, too_large, unpacked
 from mediator.access.web.bounds import Bounds
+from mediator.access.web.connection import connection
 from mediator.access.web.credential import NOTHING, Credential
 from mediator.access.web.login import Logins
 from mediator.access.web.quoting import plain, shown
@@ -205,10 +206,12 @@ class HttpTransport:
 
     def _session(self, private: bool) -> aiohttp.ClientSession:
         """No limit of connections (gates keep it), no cookies (what one query did is no other's business)."""
+        connector = aiohttp.TCPConnector(
+            limit=0, socket_factory=anywhere if private else public_only, resolver=self._resolver
+        )
+        connector._factory = partial(connection, loop=asyncio.get_running_loop())
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                limit=0, socket_factory=anywhere if private else public_only, resolver=self._resolver
-            ),
+            connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
