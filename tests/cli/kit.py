@@ -17,7 +17,7 @@ from api.cli import app
 from fixtures import Web
 
 BOOK_TRADE = Path(sources.__file__).parent / "book_trade"
-PATIENCE = 90.0
+PATIENCE = 180.0
 SPARKS = 300.0  # patience with commands that start Spark
 _SCRIPT = "from api.cli import main; main()"
 

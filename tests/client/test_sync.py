@@ -242,7 +242,7 @@ def test_a_script_that_closes_nothing_ends_and_leaves_nothing(house: House, end:
     house.web.behave("books", hangs_after(1))
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-W", "error", "-c", _SCRIPT + end, house.url],
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=240,
     )  # fmt: skip
     assert done.stdout == f"{PAGE}\n"
     assert done.returncode == (3 if "Exit" in end else 1 if end else 0), done.stderr

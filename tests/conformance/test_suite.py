@@ -44,7 +44,7 @@ def _pytest(folder: Path, more: str = "", *options: str) -> tuple[int, str]:
         env={"PYTHONPATH": str(_ROOT), "PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
     return done.returncode, done.stdout
@@ -126,6 +126,6 @@ def test_the_suite_needs_no_pytest_until_it_is_asked_for() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.stdout.strip() == "False"

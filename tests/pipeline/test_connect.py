@@ -33,7 +33,7 @@ spark.stop()
 """
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.xdist_group("spark connect")
 def test_a_relation_is_read_over_connect(calm: Web, tmp_path: Path) -> None:
     wanted = isbns(calm, 3)
@@ -49,7 +49,7 @@ def test_a_relation_is_read_over_connect(calm: Web, tmp_path: Path) -> None:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "TMPDIR": str(tmp_path),
         },
-        timeout=110,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     found, advice = json.loads(done.stdout.splitlines()[-1])

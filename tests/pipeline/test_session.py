@@ -83,7 +83,7 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
             **{name: value for name, value in os.environ.items() if not name.startswith("SPARK_")},
             "TMPDIR": str(tmp_path),
         },
-        timeout=100,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "gone\n"
