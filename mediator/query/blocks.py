@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.types as pt
 from sqlglot import exp
 
 from mediator.catalog.model import AccessMethod, Field, Relation
 from mediator.errors import TypeMismatch
+from mediator.query.bounded import fits
 from mediator.query.drafts import Draft, Unit
 from mediator.query.equalities import absorb
 from mediator.query.functions import functions_in
@@ -120,6 +122,9 @@ def _implied(draft: Draft) -> list[exp.Expr]:
         given = [m for m in members if m in draft.constants]
         draft.never |= any(draft.constants[m] != draft.constants[given[0]] for m in given)
         for member in members:
+            if given and pt.is_integer(draft.type_of(member)):
+                # What one of them has room for may be too much for another: no source is asked for that.
+                draft.never |= not fits(draft.constants[given[0]], draft.type_of(member))
             if given and member not in draft.constants:
                 value = literal(draft.constants[given[0]])
                 found.append(exp.EQ(this=draft.expression_of(member), expression=value))
