@@ -128,6 +128,10 @@ SELECT c FROM s WHERE c <> 'x' AND EXISTS (SELECT 1 FROM r WHERE s.c = r.a)
 WITH RECURSIVE t(n) AS (SELECT 1 UNION SELECT s.a + 1 FROM t JOIN s ON s.a = t.n) SELECT * FROM t
 SELECT r.a, l.v FROM r, LATERAL (SELECT 2.5 AS v FROM s WHERE s.a = r.a GROUP BY 2.5) l WHERE l.v > 1
 SELECT r.a, l.n FROM r, LATERAL (WITH x AS (SELECT * FROM s WHERE s.a = r.a) SELECT count(*) AS n FROM x) l
+SELECT y.v FROM (SELECT a AS v FROM r) y WHERE y.v IN (SELECT v FROM (SELECT a AS v FROM s WHERE s.a = y.v LIMIT 1) z)
+SELECT y.v, (SELECT max(n) FROM (SELECT count(*) AS n FROM s WHERE s.a = y.v) z) AS m FROM (SELECT a - 1 AS v FROM r) y
+SELECT y.v FROM (SELECT a AS v FROM r) y WHERE (WITH z AS (SELECT * FROM s WHERE s.a = y.v) SELECT count(*) FROM z) > 0
+SELECT y.v, l.a FROM (SELECT a AS v FROM r) y, LATERAL (SELECT * FROM (SELECT a FROM s WHERE s.a = y.v LIMIT 1) z) l
 SELECT 1 AS x FROM w LEFT JOIN s ON w.k = s.a JOIN r ON s.a = r.a, LATERAL (SELECT count(*) FROM s x WHERE x.a = r.a) l
 SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v < '9'
 SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v = '10'
