@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from mediator.query.trees import is_constant, is_volatile, plain, why_costly
+from mediator.query.trees import collates, is_constant, is_volatile, plain, why_costly
 
 
 def split(condition: exp.Expr | None) -> list[exp.Expr]:
@@ -45,6 +45,8 @@ def _between(node: exp.Expr) -> list[exp.Expr] | None:
         return None
     if is_volatile(node.this) or why_costly(node.this):  # to be called once
         return None
+    if collates(node):  # one collation is for all three
+        return None
     low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
     return [low, exp.LTE(this=node.this.copy(), expression=node.args["high"])]
 
@@ -73,7 +75,7 @@ def _is_value(node: exp.Expr) -> bool:
 
 def _choices(node: exp.Expr) -> list[exp.Expr] | None:
     """x = 1 OR x = 2 OR x IN (3, 4) is x IN (1, 2, 3, 4)."""
-    if not isinstance(node, exp.Or):
+    if not isinstance(node, exp.Or) or collates(node):
         return None
     found = [_choice(part) for part in node.flatten()]
     columns = {c[0] for c in found if c is not None}

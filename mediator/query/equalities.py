@@ -18,6 +18,7 @@ from mediator.query.constants import constant, truth
 from mediator.query.drafts import Draft
 from mediator.query.model import Column
 from mediator.query.trees import (
+    collates,
     is_aggregate,
     is_constant,
     is_volatile,
@@ -52,6 +53,14 @@ def _without_columns(draft: Draft, conjunct: exp.Expr) -> bool:
     if names_in(conjunct) or is_volatile(conjunct):
         return False
     draft.never |= not truth(conjunct, draft.sql, position_of(conjunct))
+    return True
+
+
+def _by_collation(draft: Draft, conjunct: exp.Expr) -> bool:
+    """Equal by a collation is not equal: no column takes the place of another, and no site is asked for all of them."""
+    if not collates(conjunct):
+        return False
+    draft.conditions.append(conjunct)
     return True
 
 
@@ -197,4 +206,4 @@ def _type(target: str, default: pa.DataType) -> pa.DataType:
     return default if duck.type_name(default) == target else duck.arrow_type(target)
 
 
-RULES: tuple[Rule, ...] = (_without_columns, _to_constant, _to_one_of, _to_another)
+RULES: tuple[Rule, ...] = (_without_columns, _by_collation, _to_constant, _to_one_of, _to_another)

@@ -103,22 +103,31 @@ class Planner:
         piece.put_columns(node)
 
     def _keep_types(self, node: exp.Select, tree: Tree) -> None:
-        """What is read of a stage is of the type that DuckDB gave it, also where Arrow has another for it."""
+        """What is read of a stage is of the type that DuckDB gave it, also where Arrow has another for it, and is
+        compared by its collation."""
         kinds: dict[Name, str] = {}
+        collations: dict[Name, str] = {}
         for id in sources_of(tree):
             source = self.names.sources[id]
             unit = self.derived(source) if source.relation is None else None
             if unit is not None:
                 lost = self.stages.lost_types(unit.relation.name)
                 kinds.update({name: lost[f] for name, f in unit.columns.items() if f in lost})
-        if not kinds:
+                collated = self.stages.collations(unit.relation.name)
+                collations.update({name: collated[f] for name, f in unit.columns.items() if f in collated})
+        if not (kinds or collations):
             return
         columns = [c for part in all_of(self.names, node) for c in part.find_all(exp.Column)]
         for column in columns:
-            if name_of(column) in kinds and "typed" not in column.meta:
-                column.meta["typed"] = True
-                type_ = exp.DataType.build(kinds[name_of(column)], dialect="duckdb")
+            name = name_of(column)
+            if "typed" in column.meta or not (name in kinds or name in collations):
+                continue
+            column.meta["typed"] = True
+            if name in kinds:
+                type_ = exp.DataType.build(kinds[name], dialect="duckdb")
                 column.replace(exp.Cast(this=column.copy(), to=type_))
+            else:
+                column.replace(exp.Collate(this=column.copy(), expression=exp.Var(this=collations[name])))
 
     def _conjunct(self, conjunct: exp.Expr, frames: Sequence[Piece]) -> None:
         """A WHERE condition's sub-queries; of those of an IN only rows are needed that can be equal."""

@@ -25,7 +25,7 @@ from mediator.query.constants import constant
 from mediator.query.functions import functions_in
 from mediator.query.model import Column
 from mediator.query.operands import Columns, Operand, TypeOf, Where, operand
-from mediator.query.trees import Name, is_constant, name_of, names_in, plain, text_of
+from mediator.query.trees import Name, collates, is_constant, name_of, names_in, plain, text_of
 from mediator.query.types import family
 
 Test = Callable[[Columns], NDArray[np.bool_]]
@@ -53,7 +53,7 @@ class Compiled(NamedTuple):
 
 def compiled(node: exp.Expr, where: Where, type_of: TypeOf) -> Compiled:
     reads = tuple(dict.fromkeys(where[name] for name in names_in(node)))
-    truth = _truth(node, where, type_of)
+    truth = None if collates(node) else _truth(node, where, type_of)
     if truth is not None:
         return Compiled(reads, _only_true(truth), False)
     return Compiled(reads, _in_duckdb(node, where, reads), duck.computes(text_of(node)))

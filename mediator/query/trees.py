@@ -128,6 +128,20 @@ def is_constant(node: exp.Expr) -> bool:
     )
 
 
+def collates(node: exp.Expr) -> bool:
+    """Whether text in it is compared by a collation, or would be where it is read. What is but ordered is not."""
+    return any(not _is_ordered(part, node) for part in node.find_all(exp.Collate))
+
+
+def _is_ordered(part: exp.Expr, top: exp.Expr) -> bool:
+    at: exp.Expr | None = part
+    while at is not None and at is not top:
+        if isinstance(at, exp.Ordered):
+            return True
+        at = at.parent
+    return False
+
+
 def plain(node: exp.Expr) -> exp.Column | None:
     """The column that an expression is, brackets aside."""
     inner = node.unnest() if isinstance(node, exp.Paren) else node

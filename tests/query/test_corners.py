@@ -29,6 +29,7 @@ TABLES = {
         dt=(pa.date32(), [datetime.date(2024, 1, 1), None]),
         m=(pa.decimal128(20, 10), [decimal.Decimal("0.1"), decimal.Decimal("0.3")]),
     ),
+    "n": _table(v=(pa.string(), ["b", "B", "a", None]), i=(pa.int64(), [1, 2, 3, 4])),
     "w": _table(k=(pa.int64(), [10, 9]), v=(pa.string(), ["9", "10"])),
 }
 CATALOG = catalog_of(TABLES, s=(index("a"), index("c")), r=(index("a"), index("s")), k=(index("i"),))
@@ -136,6 +137,25 @@ SELECT 1 AS x FROM w LEFT JOIN s ON w.k = s.a JOIN r ON s.a = r.a, LATERAL (SELE
 SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v < '9'
 SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v = '10'
 """
+COLLATIONS = """
+SELECT i FROM n WHERE v = 'b' COLLATE NOCASE
+SELECT i FROM n WHERE v IN ('x', 'b' COLLATE NOCASE)
+SELECT i FROM n WHERE v = 'x' OR v = 'b' COLLATE NOCASE
+SELECT i FROM n WHERE v <> 'b' COLLATE NOCASE
+SELECT i FROM n WHERE v < 'b' COLLATE NOCASE
+SELECT i FROM n WHERE v BETWEEN 'a' AND 'A' COLLATE NOCASE
+SELECT i FROM n WHERE v COLLATE NOCASE.NOACCENT = 'b'
+SELECT x.i, y.i FROM n x JOIN n y ON x.v COLLATE NOCASE = y.v
+SELECT x.i, y.i FROM n x LEFT JOIN n y ON x.v = y.v COLLATE NOCASE AND y.i < 2
+SELECT i FROM n WHERE v IN (SELECT v COLLATE NOCASE FROM n WHERE i = 1)
+SELECT i FROM n WHERE v COLLATE NOCASE IN (SELECT v FROM n WHERE i = 1)
+SELECT i FROM n WHERE v = (SELECT max(v COLLATE NOCASE) FROM n WHERE i = 1)
+SELECT count(*) FROM (SELECT DISTINCT v COLLATE NOCASE AS v FROM n) x
+SELECT n.i, x.v FROM (SELECT max(v COLLATE NOCASE) AS v FROM n WHERE i = 1) x JOIN n ON n.v = x.v
+SELECT n.i FROM n JOIN (SELECT DISTINCT v COLLATE NOCASE AS v FROM n WHERE i = 1) x USING (v)
+WITH x AS MATERIALIZED (SELECT v COLLATE NOCASE AS v, i FROM n LIMIT 10) SELECT i FROM x WHERE v = 'b'
+SELECT n.i FROM (SELECT v FROM n ORDER BY v COLLATE NOCASE, i LIMIT 2) x JOIN n ON n.v = x.v
+"""
 ALL = [
     sql
     for text in (
@@ -147,6 +167,7 @@ ALL = [
         ALIASES,
         CONSTANTS,
         SUBQUERIES,
+        COLLATIONS,
     )
     for sql in text.strip().splitlines()
 ]
@@ -164,6 +185,7 @@ def test_as_duckdb_has_it(sql: str) -> None:
         "FROM r JOIN s ON r.a = s.a SELECT s.c WHERE r.a = 1",
         "SELECT count(*) FROM ((SELECT a FROM r WHERE a = 1) x JOIN s ON x.a = s.a)",
         "SELECT i FROM k WHERE i = 1::DOUBLE",
+        "SELECT s.a FROM s WHERE s.c IN (SELECT s FROM r WHERE a = 1 ORDER BY s COLLATE NOCASE LIMIT 1)",
     ],
 )
 def test_values_still_reach_the_sites(sql: str) -> None:
