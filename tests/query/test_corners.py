@@ -137,6 +137,27 @@ SELECT 1 AS x FROM w LEFT JOIN s ON w.k = s.a JOIN r ON s.a = r.a, LATERAL (SELE
 SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v < '9'
 SELECT a, v FROM r, LATERAL (SELECT k FROM w WHERE k <> a UNION ALL SELECT v FROM w WHERE k <> a) l(v) WHERE v = '10'
 """
+LISTS = """
+SELECT dt FROM k WHERE dt IN ('2024-01-01 12:00', TIMESTAMP '2024-01-02')
+SELECT dt FROM k WHERE dt IN ('2024-01-01', DATE '2024-01-02')
+SELECT dt FROM k WHERE dt = '2024-01-01 12:00' OR dt = TIMESTAMP '2024-01-02'
+SELECT dt FROM k WHERE dt BETWEEN '2024-01-01 12:00' AND TIMESTAMP '2024-01-02'
+SELECT b FROM r WHERE a IN ('1.4', 2.5)
+SELECT b FROM r WHERE a NOT IN ('1.4', 2.5)
+SELECT b FROM r WHERE a IN ('1', 2) AND a IN (1, 2.5, 2::DOUBLE)
+SELECT b FROM r WHERE a BETWEEN '1.4' AND 2.5
+SELECT b FROM r WHERE '1.4' BETWEEN a AND a + 0.5
+SELECT i FROM k WHERE i IN (9007199254740992, 1::DOUBLE)
+SELECT i FROM k WHERE i = 9007199254740992 OR i = 1e300
+SELECT i FROM k WHERE m IN ('0.10000000004', 0.300000000000)
+SELECT i FROM k WHERE m = '0.10000000004' OR m = 0.300000000000
+SELECT k FROM w WHERE v = '010' OR v = 9
+SELECT b FROM r WHERE (b, a) = (30, '01')
+SELECT b FROM r WHERE (a, b) = (1, '30')
+SELECT b FROM r WHERE (s, a) = ('1', 1)
+SELECT i FROM k WHERE (i, dt) = (9007199254740993, '2024-1-1')
+SELECT i FROM k WHERE (i, m) = (1, '0.3')
+"""
 COLLATIONS = """
 SELECT i FROM n WHERE v = 'b' COLLATE NOCASE
 SELECT i FROM n WHERE v IN ('x', 'b' COLLATE NOCASE)
@@ -167,6 +188,7 @@ ALL = [
         ALIASES,
         CONSTANTS,
         SUBQUERIES,
+        LISTS,
         COLLATIONS,
     )
     for sql in text.strip().splitlines()
@@ -185,6 +207,9 @@ def test_as_duckdb_has_it(sql: str) -> None:
         "FROM r JOIN s ON r.a = s.a SELECT s.c WHERE r.a = 1",
         "SELECT count(*) FROM ((SELECT a FROM r WHERE a = 1) x JOIN s ON x.a = s.a)",
         "SELECT i FROM k WHERE i = 1::DOUBLE",
+        "SELECT i FROM k WHERE i IN (1, 2::DOUBLE)",
+        "SELECT i FROM k WHERE i = 1 OR i = 2e0",
+        "SELECT a FROM r WHERE (s, b) = ('1', 30)",
         "SELECT s.a FROM s WHERE s.c IN (SELECT s FROM r WHERE a = 1 ORDER BY s COLLATE NOCASE LIMIT 1)",
     ],
 )
