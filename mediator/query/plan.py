@@ -25,7 +25,7 @@ from mediator.query.scope import Cte, Source, column_of
 from mediator.query.semijoins import sides_of
 from mediator.query.stages import Stages
 from mediator.query.standing import all_stand
-from mediator.query.subqueries import all_of, as_in, free_names, is_cut, pushed, reachable
+from mediator.query.subqueries import all_of, as_compared, as_in, free_names, is_cut, pushed, reachable
 from mediator.query.trees import Name, name_of, names_in, subqueries
 from mediator.statements.patience import go_on
 
@@ -97,7 +97,7 @@ class Planner:
         for conjunct in fetch.left:
             self._conjunct(conjunct, around)
         self.nested(node, around)
-        rest = together(fetch.left)
+        rest = together([as_compared(c) for c in fetch.left])
         node.set("where", exp.Where(this=rest) if rest is not None else None)
         piece.put_into(node)
         piece.put_columns(node)

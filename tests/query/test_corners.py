@@ -120,6 +120,8 @@ SUBQUERIES = """
 SELECT (SELECT max(a) FROM s) AS z, count(*) AS n FROM r GROUP BY ROLLUP ((SELECT max(a) FROM s))
 SELECT a + (SELECT max(a) FROM s) AS z, count(*) AS n FROM r GROUP BY a + (SELECT max(a) FROM s)
 SELECT count(*) AS n, a IN (SELECT a FROM s) AS z FROM r GROUP BY (a IN (SELECT a FROM s))
+SELECT s FROM r WHERE s = (SELECT min(a) FROM s) AND s <> 'x'
+SELECT a FROM r WHERE a = (SELECT max(c) FROM s)
 SELECT a FROM r WHERE EXISTS (SELECT unnest([]::INT[]) FROM s WHERE s.a = r.a)
 SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.c = r.a)
 SELECT r.a FROM r SEMI JOIN s ON s.c = r.a
