@@ -107,8 +107,10 @@ def _classes(draft: Draft) -> tuple[EqualClass, ...]:
 
 def _predicates(draft: Draft) -> tuple[Predicate, ...]:
     found = []
+    lists = [conjunct for _, _, conjunct in draft.choices]
     for number, node in enumerate([*draft.conditions, *_implied(draft)]):
-        guards = [p for p in draft.conditions[:number] if draft.aliases_in(p) <= draft.aliases_in(node)]
+        before = [*lists, *draft.conditions[:number]]
+        guards = [p for p in before if p is not node and draft.aliases_in(p) <= draft.aliases_in(node)]
         with placed(draft.sql, node):
             found.append(_predicate(draft, number, node, guards if may_fail(node) else []))
     return tuple(found)

@@ -25,7 +25,9 @@ def split(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def together(conjuncts: list[exp.Expr]) -> exp.Expr | None:
-    return exp.and_(*conjuncts, copy=False) if conjuncts else None
+    # A sub-query that is a condition by itself is none to the parser.
+    parts = [exp.Paren(this=c) if isinstance(c, exp.Query) else c for c in conjuncts]
+    return exp.and_(*parts, copy=False) if parts else None
 
 
 def _conjunction(node: exp.Expr) -> list[exp.Expr] | None:

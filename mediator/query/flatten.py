@@ -163,15 +163,16 @@ def _columns(names: Names, select: exp.Select) -> list[exp.Column]:
 
 
 def _add(select: exp.Select, table: exp.Table, conjuncts: list[exp.Expr]) -> None:
-    """The merged query's WHERE: into ours, or into the ON of the outer join that it was under."""
+    """The merged query's WHERE: into ours, or into the ON of the outer join that it was under. It comes first: what is
+    made of its rows may fail for others."""
     if not conjuncts:
         return
     join = table.parent
     if isinstance(join, exp.Join) and join.side == "LEFT":
-        join.set("on", together([*split(join.args.get("on")), *conjuncts]))
+        join.set("on", together([*conjuncts, *split(join.args.get("on"))]))
         return
     where = select.args.get("where")
-    select.set("where", exp.Where(this=together([*split(where.this if where else None), *conjuncts])))
+    select.set("where", exp.Where(this=together([*conjuncts, *split(where.this if where else None)])))
 
 
 def _put(table: exp.Table, query: exp.Select) -> None:

@@ -97,7 +97,9 @@ def _is_regular(node: exp.Expr) -> bool:
 
 
 def may_fail(node: exp.Expr) -> bool:
-    """Whether a value can make it fail: a cast of text that is no number, say."""
+    """Whether a value can make it fail: a cast of text that is no number, say, or a division by zero."""
+    if any(n.expression.find(exp.Column) is not None for n in node.find_all(exp.IntDiv, exp.Mod)):
+        return True
     casts = (n for n in node.find_all(exp.Cast) if not isinstance(n, exp.TryCast))
     return any(n.this.find(exp.Column) is not None for n in casts) or any(
         isinstance(n, exp.StrToTime) or function_name(n) in _FAILING for n in node.find_all(exp.Func)
