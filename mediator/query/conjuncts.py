@@ -58,9 +58,12 @@ def _between(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _mixed_ends(node: exp.Between) -> bool:
-    """Whether some text in it has the type of what it is not directly compared with."""
-    low, high = _is_text(node.args["low"]), _is_text(node.args["high"])
-    return low != high or _is_text(node.this)
+    """Whether something in it has the type of what it is not compared with itself: text, or a number beside a float."""
+    ends = [node.args["low"], node.args["high"]]
+    texts = [_is_text(end) for end in ends]
+    if any(texts) != all(texts) or _is_text(node.this):
+        return True
+    return any(_sort(end) in _FLOATS for end in ends) and not _of_one_sort(ends)
 
 
 def _is_text(node: exp.Expr) -> bool:
