@@ -125,6 +125,7 @@ SELECT s FROM r WHERE s = (SELECT min(a) FROM s) AND s <> 'x'
 SELECT a FROM r WHERE a = (SELECT max(c) FROM s)
 SELECT a FROM r WHERE (SELECT a = 2 FROM s WHERE a = 2)
 SELECT a FROM r WHERE (SELECT count(*) > 1 FROM s WHERE s.a = r.a) AND (SELECT true)
+SELECT 'a'.upper() AS u, main.lower(s) AS l, list_transform(['b'], lambda x: x.upper()) AS m FROM r
 SELECT a FROM r WHERE EXISTS (SELECT unnest([]::INT[]) FROM s WHERE s.a = r.a)
 SELECT a FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.c = r.a)
 SELECT r.a FROM r SEMI JOIN s ON s.c = r.a
@@ -259,6 +260,8 @@ def test_a_decimal_stays_one(text: str) -> None:
     ("sql", "message"),
     [
         ("SELECT #1 FROM r", "#1 is not supported"),
+        ("SELECT r.s.upper().trim() FROM r", r"trim\(\) after a dot is not supported"),
+        ("SELECT a FROM r WHERE lower(s).trim() = 'x'", r"write trim\(\.\.\.\) around"),
         ("SELECT a FROM r ORDER BY #1", "#1 is not supported"),
         ("SELECT * FROM unnest([1, 2]) WITH ORDINALITY", "WITH ORDINALITY is not supported"),
         ("SELECT * FROM r, unnest([r.a]) WITH ORDINALITY AS u(x, i)", "WITH ORDINALITY is not supported"),
