@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from mediator.binding.model import Provider
@@ -20,18 +21,28 @@ Mask = NDArray[np.bool_]
 
 def fed(run: Run, batch: Batch, provider: Provider) -> Keys:
     """The values that the batch's rows would bind."""
-    alias = run.block.aliases[provider.alias]
+    schema = run.block.aliases[provider.alias].relation.schema
     parts = []
     for given in provider.inputs:
+        kind = schema.field(field_of(given.field)).type
         if given.column is None:
-            constant = _constant(given.constant, alias.relation.schema.field(field_of(given.field)).type)
-            parts.append(Part(constant, np.zeros(len(batch), np.int32)))
+            parts.append(Part(_constant(given.constant, kind), np.zeros(len(batch), np.int32)))
         else:
             rows = batch.rows[given.column.alias]
             assert rows is not None
             store = run.store(batch, given.column.alias)
-            parts.append(Part(store.column(given.column.field).keyed(), rows))
+            within = _within(kind, run.block.type_of(given.column))
+            parts.append(Part(store.column(given.column.field).keyed(), rows, within))
     return keys_of(parts)
+
+
+def _within(kind: pa.DataType, given: pa.DataType) -> tuple[int, int] | None:
+    """The whole numbers that a bind-field has room for, where some of those that it is given are none of them: no row
+    has such a value, and nothing is to be asked for."""
+    if kind == given or not (pt.is_integer(kind) and pt.is_integer(given)):
+        return None
+    own, others = np.iinfo(kind.to_pandas_dtype()), np.iinfo(given.to_pandas_dtype())
+    return (own.min, own.max) if others.min < own.min or others.max > own.max else None
 
 
 def bindings_of(run: Run, batch: Batch, provider: Provider) -> list[Binding]:

@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pyarrow as pa
+import pyarrow.types as pt
 from sqlglot import exp
 
 from mediator.catalog.model import AccessMethod, Field, Relation
 from mediator.errors import TypeMismatch
+from mediator.query.bounded import fits
 from mediator.query.drafts import Draft, Unit
 from mediator.query.equalities import absorb
 from mediator.query.functions import functions_in
@@ -105,8 +107,10 @@ def _classes(draft: Draft) -> tuple[EqualClass, ...]:
 
 def _predicates(draft: Draft) -> tuple[Predicate, ...]:
     found = []
+    lists = [conjunct for _, _, conjunct in draft.choices]
     for number, node in enumerate([*draft.conditions, *_implied(draft)]):
-        guards = [p for p in draft.conditions[:number] if draft.aliases_in(p) <= draft.aliases_in(node)]
+        before = [*lists, *draft.conditions[:number]]
+        guards = [p for p in before if p is not node and draft.aliases_in(p) <= draft.aliases_in(node)]
         with placed(draft.sql, node):
             found.append(_predicate(draft, number, node, guards if may_fail(node) else []))
     return tuple(found)
@@ -120,6 +124,9 @@ def _implied(draft: Draft) -> list[exp.Expr]:
         given = [m for m in members if m in draft.constants]
         draft.never |= any(draft.constants[m] != draft.constants[given[0]] for m in given)
         for member in members:
+            if given and pt.is_integer(draft.type_of(member)):
+                # What one of them has room for may be too much for another: no source is asked for that.
+                draft.never |= not fits(draft.constants[given[0]], draft.type_of(member))
             if given and member not in draft.constants:
                 value = literal(draft.constants[given[0]])
                 found.append(exp.EQ(this=draft.expression_of(member), expression=value))

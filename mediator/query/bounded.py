@@ -23,7 +23,7 @@ def bound_for(block: Block, alias: int, name: str) -> object:
     found = [
         v for how, value in _known(block, column) if (v := _as_bound(operator, how, value, kind)) is not None
     ]
-    fitting = [v for v in found if _fits(v, kind)]
+    fitting = [v for v in found if fits(v, kind)]
     if not fitting:
         return None
     if operator == STARTS:
@@ -67,7 +67,7 @@ def _beside(value: Any, step: int, kind: pa.DataType) -> Any:
     return None
 
 
-def _fits(value: object, kind: pa.DataType) -> bool:
+def fits(value: object, kind: pa.DataType) -> bool:
     """Whether it is a value of the field's own type, which may be narrower than that of a column that equals it."""
     try:
         return bool(pa.scalar(value, kind).as_py() == value)

@@ -6,7 +6,11 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from mediator.query.trees import is_constant, is_volatile, plain, why_costly
+from mediator.query.trees import collates, is_constant, is_volatile, plain, why_costly
+
+_ROW = "row"
+_FLOATS = {"DOUBLE", "FLOAT"}
+_FEW = 7
 
 
 def split(condition: exp.Expr | None) -> list[exp.Expr]:
@@ -21,7 +25,9 @@ def split(condition: exp.Expr | None) -> list[exp.Expr]:
 
 
 def together(conjuncts: list[exp.Expr]) -> exp.Expr | None:
-    return exp.and_(*conjuncts, copy=False) if conjuncts else None
+    # A sub-query that is a condition by itself is none to the parser.
+    parts = [exp.Paren(this=c) if isinstance(c, exp.Query) else c for c in conjuncts]
+    return exp.and_(*parts, copy=False) if parts else None
 
 
 def _conjunction(node: exp.Expr) -> list[exp.Expr] | None:
@@ -45,12 +51,27 @@ def _between(node: exp.Expr) -> list[exp.Expr] | None:
         return None
     if is_volatile(node.this) or why_costly(node.this):  # to be called once
         return None
+    if collates(node) or _mixed_ends(node):  # all three have one collation, and one type
+        return None
     low = exp.GTE(this=node.this.copy(), expression=node.args["low"])
     return [low, exp.LTE(this=node.this.copy(), expression=node.args["high"])]
 
 
+def _mixed_ends(node: exp.Between) -> bool:
+    """Whether something in it has the type of what it is not compared with itself: text, or a number beside a float."""
+    ends = [node.args["low"], node.args["high"]]
+    texts = [_is_text(end) for end in ends]
+    if any(texts) != all(texts) or _is_text(node.this):
+        return True
+    return any(_sort(end) in _FLOATS for end in ends) and not _of_one_sort(ends)
+
+
+def _is_text(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Literal) and node.is_string
+
+
 def _rows(node: exp.Expr) -> list[exp.Expr] | None:
-    """(a, b) = (c, d) is a = c AND b = d, but that a NULL in a row equals a NULL."""
+    """(a, b) = (c, d) is a = c AND b = d, but that a NULL in a row equals a NULL, and that text in it stays text."""
     if not isinstance(node, exp.EQ):
         return None
     left, right = node.left, node.right
@@ -59,9 +80,25 @@ def _rows(node: exp.Expr) -> list[exp.Expr] | None:
     if len(left.expressions) != len(right.expressions):
         return None
     pairs = zip(left.expressions, right.expressions, strict=True)
-    return [
-        (exp.EQ if _is_value(a) or _is_value(b) else exp.NullSafeEQ)(this=a, expression=b) for a, b in pairs
-    ]
+    return [_pair(a, b) for a, b in pairs]
+
+
+def _pair(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    if _is_text(left) != _is_text(right):
+        one, text = (right, left) if _is_text(left) else (left, right)
+        return exp.EQ(this=_row(one), expression=_row(text))
+    one_is_known = _is_value(left) or _is_value(right)
+    return (exp.EQ if one_is_known else exp.NullSafeEQ)(this=left, expression=right)
+
+
+def _row(value: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=_ROW, expressions=[value])
+
+
+def in_row(node: exp.Expr) -> exp.Expr | None:
+    """What is alone in a row."""
+    alone = isinstance(node, exp.Anonymous) and node.name.lower() == _ROW and len(node.expressions) == 1
+    return node.expressions[0] if alone else None
 
 
 def _is_value(node: exp.Expr) -> bool:
@@ -73,13 +110,15 @@ def _is_value(node: exp.Expr) -> bool:
 
 def _choices(node: exp.Expr) -> list[exp.Expr] | None:
     """x = 1 OR x = 2 OR x IN (3, 4) is x IN (1, 2, 3, 4)."""
-    if not isinstance(node, exp.Or):
+    if not isinstance(node, exp.Or) or collates(node):
         return None
     found = [_choice(part) for part in node.flatten()]
     columns = {c[0] for c in found if c is not None}
     if None in found or len(columns) != 1:
         return None
     values = [v.copy() for c in found if c is not None for v in c[1]]
+    if not _of_one_sort(values):  # each has a type of its own, and a list has one
+        return None
     first = next(c for c in found if c is not None)
     return [exp.In(this=first[0].copy(), expressions=values)]
 
@@ -97,6 +136,27 @@ def _choice(node: exp.Expr) -> tuple[exp.Column, list[exp.Expr]] | None:
         if column is not None and is_constant(other):
             return column, [other]
     return None
+
+
+def _of_one_sort(values: list[exp.Expr]) -> bool:
+    """Whether no type of one of them is forced upon another, as far as can be seen."""
+    sorts = {_sort(value) for value in values} - {"", "null"}
+    if sorts - {"number", *_FLOATS} or not sorts & _FLOATS:
+        return len(sorts) < 2
+    # Whole numbers with as few digits are each a float of its own.
+    return all(len(str(v.this)) <= _FEW for v in values if isinstance(v, exp.Literal))
+
+
+def _sort(value: exp.Expr) -> str:
+    """Empty where there is nothing to be seen."""
+    inner = value.this if isinstance(value, exp.Neg) else value
+    if isinstance(inner, exp.Literal):
+        if not inner.is_string and "e" in str(inner.this).lower():
+            return "DOUBLE"
+        return "text" if inner.is_string else "number"
+    if isinstance(value, exp.Cast):
+        return str(value.to.sql("duckdb"))
+    return "null" if isinstance(value, exp.Null) else ""
 
 
 Rule = Callable[[exp.Expr], list[exp.Expr] | None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -17,11 +18,16 @@ from mediator.query.types import family
 _EXACT = {"DOUBLE": 2.0**53, "FLOAT": 2.0**24}  # below that no two integers are the same float
 
 
+_WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"}
+TEXT = "text"  # written as such, which has the type of whatever it is compared with
+
+
 class Constant(NamedTuple):
     """A value in a field's type; `fits` is false for one that no value of that type equals."""
 
     value: object
     fits: bool
+    kind: str = TEXT  # what DuckDB calls the type of the expression
 
 
 def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
@@ -40,9 +46,10 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
     try:
         asked = f"SELECT v, TRY_CAST(v AS {target}) AS c, typeof(v) AS t FROM (SELECT {text} AS v)"
         row = duck.run(asked, {}, light=light)
-        if not literal and (row["t"][0].as_py() == "VARCHAR") != (target == "VARCHAR"):
-            return Constant(None, False) if row["v"][0].as_py() is None else None
-        if _coarser(str(row["t"][0].as_py()), row["v"][0].as_py(), type):
+        kind = str(row["t"][0].as_py())
+        if not literal and (kind == "VARCHAR") != (target == "VARCHAR"):
+            return Constant(None, False, kind) if row["v"][0].as_py() is None else None
+        if _coarser(kind, row["v"][0].as_py(), type):
             return None
         equal = f"SELECT TRY_CAST({text} AS {target}) = {text} AS s"
         same = literal or duck.run(equal, {}, light=light)["s"][0].as_py()
@@ -50,12 +57,34 @@ def constant(node: exp.Expr, type: pa.DataType) -> Constant | None:
     except (duckdb.Error, OverflowError):  # Python knows no infinite date
         return None
     if value is None and row["v"][0].as_py() is not None and not literal:
-        _check_comparable(str(row["t"][0].as_py()), target)
+        _check_comparable(kind, target)
     if isinstance(value, float) and math.isnan(value):  # which Python finds unequal to itself
         return None
     if literal and value is None:
         raise TypeMismatch(f"{text} is not a value of type {target}")
-    return Constant(value, value is not None and bool(same))
+    return Constant(value, value is not None and bool(same), TEXT if literal else kind)
+
+
+def each_by_itself(found: Sequence[Constant], type: pa.DataType) -> bool:
+    """Whether a list of these means the same if a field of this type is compared with one after the other: DuckDB has
+    one type for the whole list and the field."""
+    others = {c.kind for c in found} - {duck.type_name(type), '"NULL"'}
+    kinds = {_sort(kind) for kind in others}
+    exact = [_EXACT[kind] for kind in kinds if kind in _EXACT]
+    if exact and len(found) > 1 and pt.is_integer(type):
+        # As floats, but as long as they are small each whole number is one of its own.
+        small = all(
+            isinstance(c.value, int) and abs(c.value) < min(exact) for c in found if c.value is not None
+        )
+        return small and not kinds - {"whole", "decimal", *_EXACT}
+    if kinds == {"whole", TEXT}:
+        return not pt.is_boolean(type)
+    return len(kinds) < 2 or kinds == {"whole", "decimal"}
+
+
+def _sort(kind: str) -> str:
+    """All whole numbers go together, and so do all decimals, whatever their width."""
+    return "whole" if kind in _WHOLE else "decimal" if kind.startswith("DECIMAL") else kind
 
 
 def _check_comparable(one: str, other: str) -> None:
@@ -78,11 +107,11 @@ def _at_sight(node: exp.Expr, type: pa.DataType) -> Constant | None:
     if not isinstance(node, exp.Literal):
         return None
     if node.is_string:
-        return Constant(node.this, True) if family(type) == pa.string() else None
+        return Constant(node.this, True, TEXT) if family(type) == pa.string() else None
     digits = str(node.this)
     if not (digits.isascii() and digits.isdigit()) or not pt.is_integer(type) or family(type) != pa.int64():
         return None
-    return Constant(int(digits), True) if int(digits) < 2 ** (_bits(type)) else None
+    return Constant(int(digits), True, "BIGINT") if int(digits) < 2 ** (_bits(type)) else None
 
 
 def _bits(type: pa.DataType) -> int:

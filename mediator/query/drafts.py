@@ -15,7 +15,7 @@ from mediator.query import duck
 from mediator.query.model import Bound, Column, Computed
 from mediator.query.predicates import evaluator
 from mediator.query.scope import column_of
-from mediator.query.trees import Name, name_of, names_in
+from mediator.query.trees import Name, is_volatile, may_fail, name_of, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,11 @@ class Draft:
         )
 
     def compute(self, node: exp.Expr, alias: int) -> Column:
-        """An expression over one alias as a column of it."""
+        """An expression over one alias as a column of it. One that may fail is of the rows that meet what was written
+        before it."""
+        guards = self._guards(alias) if may_fail(node) else []
+        if guards:
+            node = exp.Case(ifs=[exp.If(this=exp.and_(*guards), true=node)])
         name = self._over_fields(node, alias).sql("duckdb")
         if name not in self.computed.setdefault(alias, {}):
             order = list(names_in(node))
@@ -120,6 +124,10 @@ class Draft:
             self.computed[alias][name] = made
             self.made_from[Column(alias, name)] = node
         return Column(alias, name)
+
+    def _guards(self, alias: int) -> list[exp.Expr]:
+        known = [*self.conditions, *(conjunct for _, _, conjunct in self.choices)]
+        return [c for c in known if self.aliases_in(c) == {alias} and not is_volatile(c)]
 
     def _over_fields(self, node: exp.Expr, alias: int) -> exp.Expr:
         def renamed(part: exp.Expr) -> exp.Expr:

@@ -14,10 +14,12 @@ from sqlglot import exp
 
 from mediator.query import duck, types
 from mediator.query.bounds import note_bounds, note_choices
-from mediator.query.constants import constant, truth
+from mediator.query.conjuncts import in_row
+from mediator.query.constants import constant, each_by_itself, truth
 from mediator.query.drafts import Draft
 from mediator.query.model import Column
 from mediator.query.trees import (
+    collates,
     is_aggregate,
     is_constant,
     is_volatile,
@@ -55,6 +57,14 @@ def _without_columns(draft: Draft, conjunct: exp.Expr) -> bool:
     return True
 
 
+def _by_collation(draft: Draft, conjunct: exp.Expr) -> bool:
+    """Equal by a collation is not equal: no column takes the place of another, and no site is asked for all of them."""
+    if not collates(conjunct):
+        return False
+    draft.conditions.append(conjunct)
+    return True
+
+
 def _to_constant(draft: Draft, conjunct: exp.Expr) -> bool:
     """`a = 5`: the class learns the value; the condition stays, so that the engine checks what a source
     sent."""
@@ -65,6 +75,17 @@ def _to_constant(draft: Draft, conjunct: exp.Expr) -> bool:
         if column is not None and is_constant(other):
             return _constant(draft, draft.where[name_of(column)], other, conjunct)
     return False
+
+
+def _to_text_in_row(draft: Draft, conjunct: exp.Expr) -> bool:
+    """row(a) = row('x'), as rows are taken apart: where a is no text, it is compared as if it were."""
+    if not isinstance(conjunct, exp.EQ):
+        return False
+    left, right = in_row(conjunct.left), in_row(conjunct.right)
+    column = plain(left) if left is not None and right is not None else None
+    if column is None or types.family(draft.type_of(draft.where[name_of(column)])) != pa.string():
+        return False
+    return _to_constant(draft, exp.EQ(this=left, expression=right))
 
 
 def _constant(draft: Draft, column: Column, node: exp.Expr, conjunct: exp.Expr) -> bool:
@@ -90,7 +111,7 @@ def _to_one_of(draft: Draft, conjunct: exp.Expr) -> bool:
     at = draft.where[name_of(column)]
     kind = draft.type_of(at)
     found = [constant(e, kind) for e in conjunct.expressions] if types.keyable(kind) else [None]
-    if None in found:
+    if None in found or not each_by_itself([f for f in found if f is not None], kind):
         return False
     values = list(dict.fromkeys(f.value for f in found if f is not None and f.fits))
     draft.never |= not values
@@ -197,4 +218,11 @@ def _type(target: str, default: pa.DataType) -> pa.DataType:
     return default if duck.type_name(default) == target else duck.arrow_type(target)
 
 
-RULES: tuple[Rule, ...] = (_without_columns, _to_constant, _to_one_of, _to_another)
+RULES: tuple[Rule, ...] = (
+    _without_columns,
+    _by_collation,
+    _to_text_in_row,
+    _to_constant,
+    _to_one_of,
+    _to_another,
+)

@@ -15,6 +15,7 @@ from mediator.query.conjuncts import split, together
 from mediator.query.functions import functions_in
 from mediator.query.names import Names
 from mediator.query.scope import Source
+from mediator.query.subqueries import all_of
 from mediator.query.trees import Name, has_subquery, is_aggregate, is_volatile, name_of, plain
 
 _KEEPS = (
@@ -157,22 +158,21 @@ def _substitute(names: Names, select: exp.Select, values: dict[Name, exp.Expr]) 
 
 
 def _columns(names: Names, select: exp.Select) -> list[exp.Column]:
-    """Those that may read a derived table of a FROM clause."""
-    laterals = [names.sources[t.name].query for t in _placeholders(select) if t.name in names.sources]
-    roots = [select, *(q for q in laterals if q is not None)]
-    return [column for root in roots for column in root.find_all(exp.Column)]
+    """Those that may read a derived table of a FROM clause: a sub-query's own derived tables among them."""
+    return [column for part in all_of(names, select) for column in part.find_all(exp.Column)]
 
 
 def _add(select: exp.Select, table: exp.Table, conjuncts: list[exp.Expr]) -> None:
-    """The merged query's WHERE: into ours, or into the ON of the outer join that it was under."""
+    """The merged query's WHERE: into ours, or into the ON of the outer join that it was under. It comes first: what is
+    made of its rows may fail for others."""
     if not conjuncts:
         return
     join = table.parent
     if isinstance(join, exp.Join) and join.side == "LEFT":
-        join.set("on", together([*split(join.args.get("on")), *conjuncts]))
+        join.set("on", together([*conjuncts, *split(join.args.get("on"))]))
         return
     where = select.args.get("where")
-    select.set("where", exp.Where(this=together([*split(where.this if where else None), *conjuncts])))
+    select.set("where", exp.Where(this=together([*conjuncts, *split(where.this if where else None)])))
 
 
 def _put(table: exp.Table, query: exp.Select) -> None:

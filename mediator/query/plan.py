@@ -25,7 +25,7 @@ from mediator.query.scope import Cte, Source, column_of
 from mediator.query.semijoins import sides_of
 from mediator.query.stages import Stages
 from mediator.query.standing import all_stand
-from mediator.query.subqueries import all_of, as_in, free_names, is_cut, pushed, reachable
+from mediator.query.subqueries import all_of, as_compared, as_in, free_names, is_cut, pushed, reachable
 from mediator.query.trees import Name, name_of, names_in, subqueries
 from mediator.statements.patience import go_on
 
@@ -97,28 +97,37 @@ class Planner:
         for conjunct in fetch.left:
             self._conjunct(conjunct, around)
         self.nested(node, around)
-        rest = together(fetch.left)
+        rest = together([as_compared(c) for c in fetch.left])
         node.set("where", exp.Where(this=rest) if rest is not None else None)
         piece.put_into(node)
         piece.put_columns(node)
 
     def _keep_types(self, node: exp.Select, tree: Tree) -> None:
-        """What is read of a stage is of the type that DuckDB gave it, also where Arrow has another for it."""
+        """What is read of a stage is of the type that DuckDB gave it, also where Arrow has another for it, and is
+        compared by its collation."""
         kinds: dict[Name, str] = {}
+        collations: dict[Name, str] = {}
         for id in sources_of(tree):
             source = self.names.sources[id]
             unit = self.derived(source) if source.relation is None else None
             if unit is not None:
                 lost = self.stages.lost_types(unit.relation.name)
                 kinds.update({name: lost[f] for name, f in unit.columns.items() if f in lost})
-        if not kinds:
+                collated = self.stages.collations(unit.relation.name)
+                collations.update({name: collated[f] for name, f in unit.columns.items() if f in collated})
+        if not (kinds or collations):
             return
         columns = [c for part in all_of(self.names, node) for c in part.find_all(exp.Column)]
         for column in columns:
-            if name_of(column) in kinds and "typed" not in column.meta:
-                column.meta["typed"] = True
-                type_ = exp.DataType.build(kinds[name_of(column)], dialect="duckdb")
+            name = name_of(column)
+            if "typed" in column.meta or not (name in kinds or name in collations):
+                continue
+            column.meta["typed"] = True
+            if name in kinds:
+                type_ = exp.DataType.build(kinds[name], dialect="duckdb")
                 column.replace(exp.Cast(this=column.copy(), to=type_))
+            else:
+                column.replace(exp.Collate(this=column.copy(), expression=exp.Var(this=collations[name])))
 
     def _conjunct(self, conjunct: exp.Expr, frames: Sequence[Piece]) -> None:
         """A WHERE condition's sub-queries; of those of an IN only rows are needed that can be equal."""

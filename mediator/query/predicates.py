@@ -7,7 +7,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import duckdb
@@ -21,11 +21,11 @@ from sqlglot import exp
 from mediator.catalog.functions import Function
 from mediator.errors import TypeMismatch
 from mediator.query import duck
-from mediator.query.constants import constant
+from mediator.query.constants import Constant, constant, each_by_itself
 from mediator.query.functions import functions_in
 from mediator.query.model import Column
 from mediator.query.operands import Columns, Operand, TypeOf, Where, operand
-from mediator.query.trees import Name, is_constant, name_of, names_in, plain, text_of
+from mediator.query.trees import Name, collates, is_constant, name_of, names_in, plain, text_of
 from mediator.query.types import family
 
 Test = Callable[[Columns], NDArray[np.bool_]]
@@ -53,7 +53,7 @@ class Compiled(NamedTuple):
 
 def compiled(node: exp.Expr, where: Where, type_of: TypeOf) -> Compiled:
     reads = tuple(dict.fromkeys(where[name] for name in names_in(node)))
-    truth = _truth(node, where, type_of)
+    truth = None if collates(node) else _truth(node, where, type_of)
     if truth is not None:
         return Compiled(reads, _only_true(truth), False)
     return Compiled(reads, _in_duckdb(node, where, reads), duck.computes(text_of(node)))
@@ -198,9 +198,10 @@ def _between(node: exp.Between, where: Where, type_of: TypeOf) -> Truth | None:
     low, high = node.args["low"], node.args["high"]
     if found is None or node.args.get("symmetric") or not (is_constant(low) and is_constant(high)):
         return None
-    least, most = _scalar(low, found.type), _scalar(high, found.type)
-    if least is None or most is None or not _simple(found.type, exp.LTE):
+    ends = _all_of([low, high], found.type)
+    if ends is None or not _simple(found.type, exp.LTE):
         return None
+    least, most = (pa.scalar(end.value, family(found.type)) for end in ends)
 
     def truth(columns: Columns) -> pa.Array:
         values = _widened(found.values(columns))
@@ -214,10 +215,10 @@ def _one_of(node: exp.In, where: Where, type_of: TypeOf) -> Truth | None:
     if column is None or not node.expressions:
         return None
     at = where[name_of(column)]
-    values = [_scalar(e, type_of(at)) if is_constant(e) else None for e in node.expressions]
-    if None in values or not _simple(type_of(at), exp.EQ):
+    found = _all_of(node.expressions, type_of(at))
+    if found is None or not _simple(type_of(at), exp.EQ):
         return None
-    known = pa.array([v.as_py() for v in values if v is not None], family(type_of(at)))
+    known = pa.array([c.value for c in found], family(type_of(at)))
 
     def test(columns: Columns) -> pa.Array:
         column = columns[at]
@@ -245,6 +246,14 @@ def _scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     """A constant that compares with this type as it is."""
     found = constant(node, kind)
     return pa.scalar(found.value, family(kind)) if found is not None and found.fits else None
+
+
+def _all_of(nodes: Sequence[exp.Expr], kind: pa.DataType) -> list[Constant] | None:
+    """Constants each of which compares with this type as it is, also beside the others."""
+    if not all(is_constant(node) for node in nodes):
+        return None
+    found = [c for node in nodes if (c := constant(node, kind)) is not None and c.fits]
+    return found if len(found) == len(nodes) and each_by_itself(found, kind) else None
 
 
 def _simple(kind: pa.DataType, operator: type[exp.Expr]) -> bool:

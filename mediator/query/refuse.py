@@ -26,6 +26,7 @@ _FUNCTIONS = {
 }  # fmt: skip
 _PREFIXES = ("pg_", "duckdb_", "pragma_", "read_", "has_")
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
+_SCHEMAS = {"main", "pg_catalog", "system"}
 _STATEMENTS = (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)
 
 
@@ -52,10 +53,21 @@ def _problem(node: exp.Expr) -> str | None:
         return f"a column is named here, not counted: #{node.name} is not supported"
     if isinstance(node, exp.TableSample):
         return "sampling is not supported: which rows a source has is not known before they are all there"
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func) and _calls_on_columns(node):
+        call = function_name(node.expression)
+        return f"{call}() after a dot is not supported: write {call}(...) around what stands before it"
     name = function_name(node)
     if name in _FUNCTIONS or name.startswith(_PREFIXES) or is_inner(name):
         return f"the function {name} is not allowed here"
     return None
+
+
+def _calls_on_columns(call: exp.Dot) -> bool:
+    """The parser takes columns that stand before such a call for words; a lambda's own names are no more than that."""
+    schema = isinstance(call.this, exp.Identifier) and call.this.name.lower() in _SCHEMAS
+    return (
+        not schema and call.find_ancestor(exp.Lambda) is None and call.this.find(exp.Identifier) is not None
+    )
 
 
 def _table_problem(table: exp.Table) -> str | None:

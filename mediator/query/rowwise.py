@@ -11,7 +11,7 @@ from sqlglot import exp
 from mediator.query.model import BlockStage, Column, Output, SqlStage
 from mediator.query.rowparts import row_parts
 from mediator.query.stages import Stages
-from mediator.query.trees import has_subquery, is_aggregate, plain
+from mediator.query.trees import collates, has_subquery, is_aggregate, plain
 
 _WHOLE = ("group", "having", "qualify", "windows", "order", "with_", "laterals", "sample")
 
@@ -29,6 +29,8 @@ def row_by_row(stages: Stages, statement: exp.Select, order: bool = False) -> bo
     distinct = statement.args.get("distinct")
     if whole or _only_read(stages, statement) is None or (distinct is not None and distinct.args.get("on")):
         return False
+    if distinct is not None and any(collates(e) for e in statement.expressions):
+        return False  # several texts may be one
     nested = any(has_subquery(part) for part in statement.iter_expressions())
     if nested or any(is_aggregate(e) for e in statement.expressions):
         return False

@@ -14,7 +14,7 @@ from mediator.query.rowwise import settle
 from mediator.query.scope import column_of
 from mediator.query.standing import all_stand
 from mediator.query.subqueries import free_names
-from mediator.query.trees import has_subquery, is_volatile, name_of, names_in, plain, sources_in
+from mediator.query.trees import collates, has_subquery, is_volatile, name_of, names_in, plain, sources_in
 from mediator.query.types import family
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def semi_join(planner: Planner, units: list[Unit], conjunct: exp.Expr) -> tuple[
     sides = sides_of(conjunct.this)
     mark = len(planner.stages.done)
     unit = _distinct_rows(planner, query)
-    if all_stand(planner.stages.done[mark:]) and _same_types(planner, units, sides, unit):
+    collated = planner.stages.collations(unit.relation.name)
+    if all_stand(planner.stages.done[mark:]) and not collated and _same_types(planner, units, sides, unit):
         pairs = zip(sides, unit.columns, strict=True)
         return unit, [exp.EQ(this=s, expression=column_of(*n)) for s, n in pairs]
     planner.forget(mark)
@@ -44,7 +45,7 @@ def sides_of(left: exp.Expr) -> list[exp.Expr]:
 
 def _can_join(units: list[Unit], left: exp.Expr) -> bool:
     covered = {n[0] for u in units for n in u.columns}
-    simple = not has_subquery(left) and not is_volatile(left)
+    simple = not (has_subquery(left) or is_volatile(left) or collates(left))
     return simple and all(names_in(s) for s in sides_of(left)) and sources_in(left) <= covered
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from mediator.errors import QueryError, TypeMismatch, Unsupported
 from mediator.query import duck
-from mediator.query.lost import lost_types
+from mediator.query.lost import collations, lost_types
 from mediator.query.model import Block, BlockStage, SqlStage, Stage
 from mediator.query.names import Names
 
@@ -21,6 +21,7 @@ class Stages:
         self._places: dict[str, int] = {}
         self._names = names
         self._lost: dict[str, dict[str, str]] = {}
+        self._collations: dict[str, dict[str, str]] = {}
         self._relations = {r.lower() for r in names.catalog.relations}
 
     def schema(self, name: str) -> pa.Schema:
@@ -38,6 +39,7 @@ class Stages:
         for stage in self.done[mark:]:
             del self._places[stage.name]
             self._lost.pop(stage.name, None)
+            self._collations.pop(stage.name, None)
         del self.done[mark:]
 
     def fresh(self, wish: str) -> str:
@@ -72,7 +74,22 @@ class Stages:
     def _look_for_lost(self, stage: Stage) -> dict[str, str]:
         if isinstance(stage, BlockStage) or not stage.sql:
             return {}  # columns of relations, which have Arrow's own
-        return lost_types(stage.sql, {read: self.schema(read) for read in stage.reads}, stage.schema)
+        return lost_types(stage.sql, self._given(stage), stage.schema)
+
+    def _given(self, stage: SqlStage) -> dict[str, pa.Schema]:
+        return {read: self.schema(read) for read in stage.reads}
+
+    def collations(self, name: str) -> dict[str, str]:
+        """By which collations those columns of a stage are compared that have one."""
+        if name not in self._collations:
+            stage = self.done[self.place(name)]
+            known = (
+                {}
+                if isinstance(stage, BlockStage)
+                else collations(stage.sql, self._given(stage), stage.schema)
+            )
+            self._collations[name] = known
+        return self._collations[name]
 
     def read_by(self, node: exp.Expr) -> tuple[str, ...]:
         known = {s.name for s in self.done}

@@ -127,8 +127,17 @@ def equality_as_in(names: Names, conjunct: exp.Expr) -> exp.Expr:
             and (any_ or _at_most_one_row(query))
             and not free_names(names, query)
         ):
-            return exp.In(this=outer, query=query)
+            found = exp.In(this=outer, query=query)
+            found.meta["equality"] = not any_
+            return found
     return conjunct
+
+
+def as_compared(conjunct: exp.Expr) -> exp.Expr:
+    """The equality that an IN was made of, where no lookups came of it: = compares text with numbers, IN does not."""
+    if not isinstance(conjunct, exp.In) or not conjunct.meta.get("equality"):
+        return conjunct
+    return exp.EQ(this=conjunct.this, expression=conjunct.args["query"])
 
 
 def _at_most_one_row(query: exp.Expr) -> bool:

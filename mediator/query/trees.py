@@ -97,7 +97,9 @@ def _is_regular(node: exp.Expr) -> bool:
 
 
 def may_fail(node: exp.Expr) -> bool:
-    """Whether a value can make it fail: a cast of text that is no number, say."""
+    """Whether a value can make it fail: a cast of text that is no number, say, or a division by zero."""
+    if any(n.expression.find(exp.Column) is not None for n in node.find_all(exp.IntDiv, exp.Mod)):
+        return True
     casts = (n for n in node.find_all(exp.Cast) if not isinstance(n, exp.TryCast))
     return any(n.this.find(exp.Column) is not None for n in casts) or any(
         isinstance(n, exp.StrToTime) or function_name(n) in _FAILING for n in node.find_all(exp.Func)
@@ -126,6 +128,20 @@ def is_constant(node: exp.Expr) -> bool:
         and not is_aggregate(node)
         and not is_volatile(node)
     )
+
+
+def collates(node: exp.Expr) -> bool:
+    """Whether text in it is compared by a collation, or would be where it is read. What is but ordered is not."""
+    return any(not _is_ordered(part, node) for part in node.find_all(exp.Collate))
+
+
+def _is_ordered(part: exp.Expr, top: exp.Expr) -> bool:
+    at: exp.Expr | None = part
+    while at is not None and at is not top:
+        if isinstance(at, exp.Ordered):
+            return True
+        at = at.parent
+    return False
 
 
 def plain(node: exp.Expr) -> exp.Column | None:

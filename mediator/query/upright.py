@@ -1,5 +1,5 @@
 """FROM clauses as everything else expects them, whichever way they were written: joins hang from their select, those in
-brackets from the first item there, and VALUES are no table."""
+brackets from the first item there, and VALUES are no table. Nor is a collation of two words a column of a table."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ def set_upright(statement: exp.Expr) -> None:
     for table in list(statement.find_all(exp.Table)):
         if isinstance(table.this, exp.Values):
             _without_table(table)
+    for collate in statement.find_all(exp.Collate):
+        if isinstance(collate.expression, exp.Column):  # NOCASE.NOACCENT
+            collate.set("expression", exp.Var(this=collate.expression.sql("duckdb")))
     for select in list(statement.find_all(exp.Select)):
         clause = select.args.get("from_")
         if clause is None:

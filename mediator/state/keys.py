@@ -26,6 +26,7 @@ class Part:
 
     column: Keyed
     rows: Rows
+    within: tuple[int, int] | None = None  # whole numbers that are less or more match nothing, as NULL does
 
     def codes(self) -> Codes:
         codes = self.column.codes()
@@ -36,13 +37,17 @@ class Part:
         return out
 
     def mask(self) -> Mask | None:
-        """Which of them are not NULL; none where all are."""
-        valid = self.column.valid
-        if valid is None:
-            return None
-        rows = self.rows
-        picked: Mask = valid[rows.start : rows.stop] if isinstance(rows, range) else valid[rows]
-        return None if picked.all() else picked
+        """Which of them are not NULL, nor out of range; none where all are so."""
+        valid, rows = self.column.valid, self.rows
+        picked: Mask | None = None
+        if valid is not None:
+            picked = valid[rows.start : rows.stop] if isinstance(rows, range) else valid[rows]
+        if self.within is not None:
+            least, most = self.within
+            codes = self.codes()
+            inside = (codes >= least) & (codes <= most)
+            picked = inside if picked is None else picked & inside
+        return None if picked is None or picked.all() else picked
 
 
 @dataclass(frozen=True, slots=True)
