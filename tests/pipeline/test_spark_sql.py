@@ -278,6 +278,11 @@ def test_what_is_on_no_list_is_refused(item: str) -> None:
         ('SELECT DISTINCT ON ("b.g") "b.g" AS g FROM "block"', "DISTINCT with on"),
         ('SELECT "b.g" AS g, COUNT(*) AS n FROM "block" GROUP BY ROLLUP ("b.g")', "ROLLUP"),
         ('SELECT "b.g" AS g FROM "block" LIMIT 40%', "LIMIT with"),
+        (
+            'SELECT "b.g" AS g FROM "block" WHERE EXISTS (SELECT 1 FROM "step" WHERE EXISTS '
+            '(SELECT 1 FROM "step" AS s WHERE s."o.g" = "block"."b.g"))',
+            "the column block.b.g",
+        ),
         ('SELECT "b.g" AS g FROM "block" LIMIT (SELECT 2)', "LIMIT of more than a number"),
         ('SELECT "b.g" AS g FROM "block" UNION BY NAME SELECT "o.g" AS g FROM "step"', "by_name"),
         ('SELECT "b.g" AS g FROM "block" POSITIONAL JOIN "step"', "method"),
