@@ -36,6 +36,7 @@ from mediator.flow.events import (
     Failed,
     Landing,
 )
+from mediator.flow.plain import plain
 from mediator.state.coverage import BindSet, Entry, Known
 from mediator.state.keys import Part, keys_of
 from mediator.state.view import View
@@ -403,7 +404,7 @@ class Asking:
         store = view.stem.store
         keys = keys_of([Part(store.column(f).keyed(), ids) for f in fields])
         asked = np.flatnonzero(view.coverage.states(fields, keys) == Known.ASKED)
-        return set(zip(*(store.gather(f, taken(ids, asked)).to_pylist() for f in fields), strict=True))
+        return set(zip(*(plain(store.gather(f, taken(ids, asked))) for f in fields), strict=True))
 
     def _scanned_elsewhere(self, ask: Ask) -> bool:
         """Whether another scan of the relation goes on or has ended, if only with all that it promised."""

@@ -13,6 +13,7 @@ from mediator.eddy.run import Run
 from mediator.errors import MediatorError
 from mediator.flow.batch import Batch
 from mediator.flow.events import Binding
+from mediator.flow.plain import plain
 from mediator.state.columns import Keyed, column_of
 from mediator.state.keys import Keys, Part, keys_of
 
@@ -62,7 +63,7 @@ def bindings_of(run: Run, batch: Batch, provider: Provider) -> list[Binding]:
 def _plain(values: pa.Array, name: str) -> list[object]:
     """Python's own values, which is what requests are written from."""
     try:
-        return list(values.to_pylist())
+        return plain(values)
     except (OverflowError, ValueError):
         told = next(v for v in values if _is_beyond(v)).cast(pa.string())
         message = f"{name} cannot be asked with {told}: a date in a request is of the years 1 to 9999"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from mediator.catalog.bindfields import subschema
 from mediator.catalog.model import BindSet
 from mediator.flow.events import Binding
+from mediator.flow.plain import plain
 
 
 def written(schema: pa.Schema, bind_set: BindSet, bindings: Sequence[Binding]) -> list[str]:
@@ -43,8 +44,7 @@ def _texts(values: pa.Array) -> list[str]:
 def _values(texts: list[str], type_: pa.DataType) -> list[object]:
     if _is_binary(type_):
         return [bytes.fromhex(text) for text in texts]
-    values: list[object] = pa.array(texts, pa.string()).cast(type_).to_pylist()
-    return values
+    return plain(pa.array(texts, pa.string()).cast(type_))
 
 
 def _is_binary(type_: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -17,10 +18,11 @@ from mediator.binding.model import Verdict
 from mediator.eddy.floating import Floating
 from mediator.flow.batch import Batch
 from mediator.flow.events import Arrived, Ask, Cancel, Command, Emit, Exhausted, Failed, Landing, Urge
-from mediator.query.model import Block, Column
+from mediator.query.model import ROW_ID, Block, Column
 from mediator.state.stem import SteM
 from pipeline.cells.envelopes import Broken, Came, Envelope, Lookup, Over
 from pipeline.cells.hypercube import Hypercube
+from pipeline.cells.naming import Naming
 from pipeline.cells.wings import Winged
 
 _HOPS = 64
@@ -53,6 +55,7 @@ class Cell:
         self._ended: dict[Lookup, Over | Broken] = {}
         self._open: dict[Lookup, int] = {}  # lookups that the eddy waits for, and the numbers of its asks
         self._said = Said()
+        self._namings: dict[str, Naming] = {}  # by relation
         self._begun = False
 
     @property
@@ -170,7 +173,8 @@ class Cell:
         run = self.eddy.run
         columns: dict[Column, pa.Array] = {}
         for output in self.block.outputs:
-            columns.setdefault(output.column, run.gather(batch, output.column))
+            if output.column not in columns:
+                columns[output.column] = self._gathered(batch, output.column)
         schema = self.block.schema
         rows = pa.RecordBatch.from_arrays([columns[o.column] for o in self.block.outputs], schema=schema)
         if self._cube.checks:
@@ -180,3 +184,21 @@ class Cell:
             rows = rows.filter(pa.array(self._cube.own(self._number, columns, len(batch))))
         if rows.num_rows:
             self._said.answers.append(rows)
+
+    @cached_property
+    def _told_apart(self) -> bool:
+        """Whether somebody looks at which rows these are: where they were fetched by what an earlier stage gave. Else
+        they are only counted, of a relation that may be huge."""
+        relations = [alias.relation for alias in self.block.aliases]
+        return any(not r.methods[0].mirrors and r.literal is None for r in relations)
+
+    def _gathered(self, batch: Batch, column: Column) -> pa.Array:
+        """As it is in all cells, also where it says which row this is."""
+        values = self.eddy.run.gather(batch, column)
+        if column.field != ROW_ID or not self._told_apart:
+            return values
+        relation = self.block.aliases[column.alias].relation
+        if relation.name not in self._namings:
+            store = self.eddy.run.store(batch, column.alias)
+            self._namings[relation.name] = Naming(store, not relation.repeats)
+        return self._namings[relation.name].names(values)

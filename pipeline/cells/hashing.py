@@ -15,6 +15,7 @@ from mediator.state.kernels import KERNELS, forget_stale
 from mediator.state.kernels.codes import float_codes, mixed
 
 Hashes = NDArray[np.uint64]
+_INTERVAL = 16  # bytes: months, days and nanoseconds
 
 forget_stale(Path(__file__).parent, KERNELS)  # or two machines might send one value to two cells
 
@@ -22,11 +23,23 @@ forget_stale(Path(__file__).parent, KERNELS)  # or two machines might send one v
 def hashed(values: pa.Array) -> tuple[Hashes, NDArray[np.bool_]]:
     """The number of each value, and where there is one: NULL has none."""
     there = values.is_valid().to_numpy(zero_copy_only=False)
+    if pt.is_nested(values.type):
+        return _hashed_parts(values), there
+    if pt.is_interval(values.type):
+        values = values.view(pa.binary(_INTERVAL))
     if _is_text(values.type):
         return _hashed_texts(pc.cast(values, _large(values.type))), there
     out = np.empty(len(values), np.uint64)
     _mix(_words(values), out)
     return out, there
+
+
+def hashed_rows(rows: pa.RecordBatch) -> Hashes:
+    """The number of each row, of all its columns."""
+    found = np.zeros(rows.num_rows, np.uint64)
+    for column in rows.columns:
+        found = found * np.uint64(31) + _or_nobody(column)
+    return found
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -68,6 +81,27 @@ def _words(values: pa.Array) -> NDArray[np.int64]:
     )  # decimals, and whatever else is spelt in one way
 
 
+def _hashed_parts(values: pa.Array) -> Hashes:
+    """Of what its parts have, in their order; a NULL among them is a part as well."""
+    if pt.is_struct(values.type):
+        out = np.zeros(len(values), np.uint64)
+        for part in values.flatten():
+            _add(_or_nobody(part), np.arange(len(values) + 1), out)
+        return out
+    if pt.is_map(values.type):
+        values = values.cast(pa.list_(values.type.field(0)))
+    lengths = _filled(pc.list_value_length(values).cast(pa.int64()))
+    out = lengths.astype(np.uint64)
+    _add(_or_nobody(values.flatten()), np.concatenate([[0], np.cumsum(lengths)]), out)
+    return out
+
+
+def _or_nobody(values: pa.Array) -> Hashes:
+    numbers, there = hashed(values)
+    found: Hashes = np.where(there, numbers, np.uint64(1))
+    return found
+
+
 def _filled(values: pa.Array) -> NDArray[np.int64]:
     filled: NDArray[np.int64] = pc.fill_null(values, 0).to_numpy(zero_copy_only=False)
     return filled
@@ -90,6 +124,13 @@ def _hashed_texts(values: pa.Array) -> Hashes:
 def _mix(words: NDArray[np.int64], out: Hashes) -> None:
     for i in range(len(words)):
         out[i] = mixed(np.uint64(words[i]) + np.uint64(0x9E3779B97F4A7C15))
+
+
+@njit(nogil=True, cache=True)
+def _add(parts: Hashes, ends: NDArray[np.int64], out: Hashes) -> None:
+    for i in range(len(out)):
+        for k in range(ends[i], ends[i + 1]):
+            out[i] = mixed(out[i] * np.uint64(31) + parts[k])
 
 
 @njit(nogil=True, cache=True)

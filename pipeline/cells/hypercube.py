@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mediator.query.model import Block, Column
-from pipeline.cells.hashing import hashed
+from pipeline.cells.hashing import hashed, hashed_rows
 from pipeline.cells.shares import shares_of
 
 Numbers = NDArray[np.int64]
@@ -154,11 +154,7 @@ def coordinates(values: pa.Array, share: int) -> Numbers:
 
 def whole(rows: pa.RecordBatch, share: int) -> Numbers:
     """Where rows as such point along a dimension: equal ones, which may come more than once, to the same place."""
-    found = np.zeros(rows.num_rows, np.uint64)
-    for column in rows.columns:
-        numbers, there = hashed(column)
-        found = found * np.uint64(31) + np.where(there, numbers, np.uint64(1))
-    return (found >> np.uint64(32)).astype(np.int64) % share
+    return (hashed_rows(rows) >> np.uint64(32)).astype(np.int64) % share
 
 
 def hypercube(block: Block, sizes: Sequence[float], cells: int) -> Hypercube:

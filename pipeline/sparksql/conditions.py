@@ -99,6 +99,8 @@ def _is(writer: Writer, node: exp.Is) -> Piece:
 def _in(writer: Writer, node: exp.In) -> Piece:
     value = writer.piece(node.this)
     if node.args.get("query") is not None:
+        if not _is_condition(node):
+            raise NotAgreed("IN (SELECT ...) where it may be NULL")
         sql, types = writer.query(node.args["query"])
         column = Piece("c0", types[0])
         _same_family((value, column))
@@ -109,6 +111,23 @@ def _in(writer: Writer, node: exp.In) -> Piece:
     type_ = common(pieces)
     listed = ", ".join(coerced(p, type_) for p in pieces[1:])
     return truth(f"{coerced(value, type_)} IN ({listed})")
+
+
+def _is_condition(node: exp.In) -> bool:
+    """Whether a clause keeps rows by it, to which NULL is as good as false. Anywhere else Spark makes false of NULL."""
+    around = _out_of_brackets(node)
+    if isinstance(around, exp.Not):
+        around = _out_of_brackets(around)
+    while isinstance(around, exp.And | exp.Or):
+        around = _out_of_brackets(around)
+    return isinstance(around, exp.Where | exp.Having) and around.find_ancestor(exp.Filter) is None
+
+
+def _out_of_brackets(node: exp.Expr) -> exp.Expr | None:
+    parent = node.parent
+    while isinstance(parent, exp.Paren):
+        parent = parent.parent
+    return parent
 
 
 @rule(exp.Exists, "this")

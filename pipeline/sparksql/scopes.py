@@ -38,11 +38,10 @@ class Scope:
         self.sources[name.lower()] = alias, table
 
     def column(self, table: str, name: str) -> Piece:
-        scope: Scope | None = self
-        while scope is not None:
-            if table.lower() in scope.sources:
+        """Of this SELECT, or of the one round it: further out Spark does not look."""
+        for scope in (self, self.outer):
+            if scope is not None and table.lower() in scope.sources:
                 return _column(*scope.sources[table.lower()], name)
-            scope = scope.outer
         raise NotAgreed(f"the column {table}.{name}")
 
     def bare(self, name: str) -> Piece | exp.Expr:

@@ -23,6 +23,7 @@ _SELECT = frozenset({
 })  # fmt: skip
 _SET = frozenset({"this", "expression", "distinct", "order", "limit", "offset", "with_"})
 _SETS = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
+_MANY = (exp.Explode, exp.Unnest, exp.Posexplode, exp.Inline)  # which may give no row, or many
 _KINDS = {"": "", "INNER": "", "OUTER": "", "CROSS": "CROSS", "SEMI": "SEMI", "ANTI": "ANTI"}
 
 
@@ -135,7 +136,7 @@ class _Select:
             return self.piece(node.this)
         if isinstance(node, exp.Column):
             return self._column(node)
-        if is_constant(node):
+        if is_constant(node) and not node.find(*_MANY):
             return constant(node.sql("duckdb"))
         if isinstance(node, exp.Anonymous):
             return self._call(node)

@@ -20,6 +20,7 @@ from pipeline.errors import NoSuchType
 from pipeline.sparksql.agreed import Statement, agreed
 from pipeline.sparksql.errors import NotAgreed
 from pipeline.sparksql.settings import apart
+from pipeline.spread import stored
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import File
 from pipeline.spread.plan import Plan
@@ -121,7 +122,7 @@ def written(folder: Folder, name: str, table: pa.Table) -> list[File]:
     if not table.num_rows:
         return []
     target = _fresh(folder, name).with_suffix(".parquet")
-    pq.write_table(table, target)
+    stored.put(target, table)
     return [File(name, str(target), table.num_rows)]
 
 
@@ -135,4 +136,4 @@ def _fresh(folder: Folder, name: str) -> Path:
 def batches_of(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     file = pq.ParquetFile(path)
     for part in range(file.num_row_groups):
-        yield from file.read_row_group(part).select(schema.names).cast(schema).to_batches()
+        yield from stored.taken(file, part, schema).to_batches()

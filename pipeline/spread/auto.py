@@ -30,7 +30,7 @@ from mediator.steering import Steering
 from pipeline.errors import NoSpark
 from pipeline.java import find_java
 from pipeline.packages import check_spark
-from pipeline.spread.engine import SparkEngine
+from pipeline.spread.engine import SparkEngine, only_here
 from pipeline.spread.explaining import may_move, stays
 from pipeline.spread.memory import memory_of_machine
 from pipeline.spread.relaying import found_again
@@ -44,7 +44,7 @@ _NO_BOOST: Mapping[str, float] = {}
 
 class AutoEngine:
     def answering(self, job: Job) -> AnswerStream:
-        why = _no_spark()
+        why = only_here(job.query) or _no_spark()
         room = room_of(job)
         if not why and expected(job) > room:
             return SparkEngine().answering(replace(job, settings=replace(job.settings, memory=None)))
@@ -53,7 +53,7 @@ class AutoEngine:
     def explained(self, query: Understood) -> Explained:
         # One that runs is judged by what was measured, not by what is held.
         size = expected(replace(query, known=replace(query.known, held={})))
-        if why := _no_spark():
+        if why := only_here(query.query) or _no_spark():
             return stays(size, room_of(query), why)
         there = SparkEngine().explained(replace(query, settings=replace(query.settings, memory=None)))
         return may_move(size, room_of(query), found_again(query.query), there)

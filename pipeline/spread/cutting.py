@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from pipeline.cells.envelopes import Came
 from pipeline.cells.packing import packed, unpacked
+from pipeline.spread import stored
 from pipeline.spread.addressing import addressed
 from pipeline.spread.opening import opened
 from pipeline.spread.placing import key_of
@@ -76,10 +77,11 @@ def landed(came: Came, entry: Entry, plan: Plan) -> Came:
     """With the rows of the file that it speaks of, if it does."""
     if entry.file is None:
         return came
+    assert entry.part is not None, "it says which part of the file"
     schema = plan.relations[came.lookups[0].relation].schema
     file = pq.ParquetFile(entry.file)
-    table = file.read_row_group(entry.part, columns=schema.names)
-    return replace(came, rows=table.select(schema.names).cast(schema).combine_chunks().to_batches()[0])
+    table = stored.taken(file, entry.part, schema)
+    return replace(came, rows=table.combine_chunks().to_batches()[0])
 
 
 def _rows(bundles: dict[int, bytearray], strand: str, number: int, partitions: int) -> pa.RecordBatch:

@@ -13,7 +13,7 @@ from mediator.binding.counting import Counting
 from mediator.binding.holding import Holding
 from mediator.clock import wall
 from mediator.engines import AnswerStream, Explained, Job, Stock, Understood
-from mediator.query.model import Alias, BlockStage
+from mediator.query.model import Alias, BlockStage, Query
 from mediator.state.stem import SteM
 from pipeline.files import put_text
 from pipeline.java import find_java
@@ -46,6 +46,8 @@ class SparkEngine:
     def answering(self, job: Job, before: Before | None = None) -> AnswerStream:
         """Raises `NoSpark` where Spark is not there, `SpreadError` where the folder is not one that it can use."""
         check_spark()
+        if why := only_here(job.query):
+            raise SpreadError(why)
         session = _session()
         said = job.settings.checkpoint
         folder = Folder(Path(said).absolute()) if said else Passing()
@@ -73,6 +75,8 @@ class SparkEngine:
 
     def explained(self, query: Understood) -> Explained:
         check_spark()
+        if why := only_here(query.query):
+            raise SpreadError(why)
         # One that runs is laid out by what was measured, and by rows that are held, not by how many those are.
         asked = replace(query, known=replace(query.known, held={}))
         return explained(asked, laid_out(asked, query.known.held, _session()), held(query.known.held))
@@ -97,6 +101,15 @@ def laid(
     if not folder.strand(SEEDS).exists():
         seed(plan, folder, (), Stored(stock.stems, stock.now, wall() - stock.now, job.settings.max_age))
     return plan
+
+
+def only_here(query: Query) -> str:
+    """Why a query cannot be asked on Spark; nothing where it can."""
+    if not query.functions:
+        return ""
+    names = ", ".join(function.name for function in query.functions)
+    are = "is a function" if len(query.functions) == 1 else "are functions"
+    return f"{names} {are} of this process, and on Spark others are at work: ask this with engine local"
 
 
 def has_ended(folder: Folder) -> bool:

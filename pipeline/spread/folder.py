@@ -26,6 +26,7 @@ from typing import Any
 from mediator.assembly import Settings
 from mediator.catalog.model import Catalog
 from mediator.query.model import Query
+from mediator.query.parameters import Parameters
 from pipeline.files import put_bytes, put_text
 from pipeline.packages import version
 from pipeline.spread.errors import SpreadError
@@ -35,7 +36,7 @@ from sources.modules import folders, importable
 
 # Settings on which it depends what is answered.
 _BINDING = ("max_calls", "max_bytes", "per_source", "max_age", "pause")
-FORMAT = 3
+FORMAT = 4
 ENOUGH = "enough"  # why it is stopped when LIMIT is reached
 
 
@@ -129,7 +130,7 @@ class Folder:
                 f"{self.path}: another query was begun here: {plan.query.sql}\nAsk that one, and it goes on; or name "
                 "another folder"
             )
-        if plan.query.parameters != query.parameters:
+        if _told_apart(plan.query.parameters) != _told_apart(query.parameters):
             raise SpreadError(
                 f"{self.path}: this query was begun with other parameters: {plan.query.parameters!r}. Ask with those, "
                 "and it goes on; or name another folder"
@@ -190,6 +191,11 @@ class Folder:
 
 def _numbered(name: str, layout: int) -> str:
     return f"{name}-{layout}" if layout else name
+
+
+def _told_apart(parameters: Parameters) -> str:
+    """To Python 1, 1.0 and True are equal, and NaN is not; a list is no tuple."""
+    return repr(sorted(parameters.items()) if isinstance(parameters, Mapping) else list(parameters))
 
 
 def read_json(path: Path) -> Any:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import MapState, ValueState
@@ -26,7 +25,7 @@ from mediator.store import bindings
 from pipeline.cells.cell import Cell, Said
 from pipeline.cells.envelopes import Envelope
 from pipeline.cells.packing import unpacked
-from pipeline.spread import asks
+from pipeline.spread import asks, stored
 from pipeline.spread.cutting import unbundled
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.folder import Folder
@@ -162,7 +161,7 @@ def _answered(plan: Plan, folder: Path, number: int, batch: int, said: Said) -> 
         return name, 0, None
     target = Folder(folder).answers / name / f"{batch:08d}-{number:06d}-{uuid.uuid4().hex}.parquet"
     target.parent.mkdir(exist_ok=True)
-    pq.write_table(table, target)
+    stored.put(target, table)
     return name, table.num_rows, str(target)
 
 

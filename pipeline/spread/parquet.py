@@ -11,13 +11,18 @@ import pyarrow.parquet as pq
 
 from pipeline.files import new_of, put, put_text
 from pipeline.spread.errors import SpreadError
+from pipeline.spread.stored import without_type
 
 _WHOSE = ".query"
 
 
-def prepared(folder: Path, query: str) -> None:
-    """For the answers of the query with this id. Raises `SpreadError` where nothing can be written, or where there is
-    anything that would be taken for one of them."""
+def prepared(folder: Path, query: str, schema: pa.Schema) -> None:
+    """For the answers of the query with this id. Raises `SpreadError` where nothing can be written, where there is
+    anything that would be taken for one of them, and where Parquet has no type for a column."""
+    if without := without_type(schema):
+        raise SpreadError(
+            f"Parquet has no type for {', '.join(without)}: cast it in the query, as with ::VARCHAR"
+        )
     whose = folder / _WHOSE
     try:
         folder.mkdir(parents=True, exist_ok=True)

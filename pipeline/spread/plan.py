@@ -169,4 +169,5 @@ def planned(
             cubes[stage.name] = winged(cube, sizes, heavy(cube, sizes))
     # What is fresh is decided before anything is given to the cells; how they route is their own.
     settings = replace(settings, partials=False)
+    catalog = replace(catalog, functions=())  # which no query here calls, and nobody can take along
     return Plan(catalog, query, verdicts, cubes, settings, slots, askers, workers, expected, profile, fixed)

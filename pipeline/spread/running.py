@@ -148,7 +148,7 @@ class SpreadAnswers:
         this way where it need not. The same query that goes on puts the same files there. `told` hears how many there
         are so far."""
         assert self._plan is not None, "`async with` has begun it"
-        await asyncio.to_thread(prepared, folder, self._plan.id)
+        await asyncio.to_thread(prepared, folder, self._plan.id, self.schema)
         self._folder_of_answers = folder
         rows = 0
         while self._found or not self._over.is_set():

@@ -104,7 +104,7 @@ def _block(sql: str, **relations: dict[str, pa.DataType]) -> Block:
     return stage.block
 
 
-INT, TEXT = pa.int64(), pa.string()
+INT, TEXT, SPAN = pa.int64(), pa.string(), pa.month_day_nano_interval()
 WIDE = Relation(
     "wide",
     (
@@ -277,12 +277,34 @@ def test_thousands_of_cells_of_six_dimensions(sizes: list[float]) -> None:
         (pa.array([True, False, None]), pa.array([True, False, None])),
         (pa.array([5], pa.timestamp("us")), pa.array([5], pa.timestamp("us"))),
         (pa.array([b"a", b""], pa.binary()), pa.array([b"a", b""], pa.large_binary())),
+        (
+            pa.array([[9], [1, 2], None, [None]]).slice(1),
+            pa.array([[1, 2], None, [None]], pa.large_list(INT)),
+        ),
+        (pa.array([{"a": [0.0]}, {"a": None}, None]), pa.array([{"a": [-0.0]}, {"a": None}, None])),
+        (
+            pa.array([[("k", 1)], None, [], [("k", None)]], pa.map_(TEXT, INT)).slice(1),
+            pa.array([None, [], [("k", None)]], pa.map_(TEXT, INT)),
+        ),
+        (
+            pa.array([[9, 9], [1, 2], None], pa.list_(INT, 2)).slice(1),
+            pa.array([[1, 2], None], pa.list_(INT, 2)),
+        ),
+        (pa.array([(1, 2, 3), (0, 0, 1), None], SPAN).slice(1), pa.array([(0, 0, 1), None], SPAN)),
     ],
 )
 def test_equal_values_have_equal_numbers(left: pa.Array, right: pa.Array) -> None:
     (a, here), (b, there) = hashed(left), hashed(right)
     assert here.tolist() == there.tolist() == left.is_valid().to_pylist()
     assert a[here].tolist() == b[there].tolist()
+
+
+def test_values_with_parts_are_spread() -> None:
+    lists = [[], [0], [1], [0, 0], [None], [0, 1], [1, 0], None]
+    numbers, _ = hashed(pa.array(lists, pa.list_(INT)))
+    assert len(set(numbers[:-1].tolist())) == len(lists) - 1
+    numbers, _ = hashed(pa.array([{"a": 1, "b": 2}, {"a": 2, "b": 1}, {"a": None, "b": None}]))
+    assert len(set(numbers.tolist())) == 3
 
 
 def test_numbers_are_the_same_in_every_process_and_spread() -> None:

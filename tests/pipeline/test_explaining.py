@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,11 +13,16 @@ from mediator.answering import Mediator, verdicts_of
 from mediator.assembly import Settings
 from mediator.binding.counting import Known
 from mediator.binding.holding import Holding
+from mediator.catalog.functions import function
+from mediator.catalog.model import Catalog
 from mediator.catalog.profile import ColumnProfile, Profile, RelationProfile
 from mediator.engines import Explained, Understood, engine_called
 from mediator.query.understand import understand
 from pipeline.errors import NoSpark
 from pipeline.spread import auto, engine, explaining
+from pipeline.spread.engine import laid_out
+from pipeline.spread.errors import SpreadError
+from pipeline.spread.folder import Folder
 
 THREE = """SELECT b.isbn, a.name, o.price FROM books b
     JOIN authors a ON a.id = b.author_id JOIN offers o ON o.isbn = b.isbn"""
@@ -24,10 +30,11 @@ AUTHORS = "SELECT b.isbn, a.name FROM books b JOIN authors a ON a.id = b.author_
 NO_JAVA = "Spark needs Java 17 or newer, and there is none in /usr/lib/jvm"
 
 
-def understood(web: Web, sql: str, known: Known | None = None, **settings: Any) -> Understood:
-    query = understand(sql, web.catalog)
+def understood(there: Web | Catalog, sql: str, known: Known | None = None, **settings: Any) -> Understood:
+    catalog = there.catalog if isinstance(there, Web) else there
+    query = understand(sql, catalog)
     said = Settings(**{"slots": 4} | settings)
-    return Understood(web.catalog, query, verdicts_of(query, web.catalog), said, known or Known())
+    return Understood(catalog, query, verdicts_of(query, catalog), said, known or Known())
 
 
 def told(asked: Understood, name: str = "spark") -> Explained:
@@ -96,6 +103,25 @@ def test_where_nothing_is_asked_nobody_need_be_there(trade: Web) -> None:
     lines = told(understood(trade, "SELECT stars FROM reviews WHERE 1 = 2")).lines
     assert "  block: 1 cell, about 0 rows" in lines
     assert "    reviews: about 0 rows (known)" in lines
+
+
+@function([int], int, by_row=True)
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def test_functions_of_this_process_are_called_here(trade: Web, tmp_path: Path) -> None:
+    catalog = trade.catalog.knowing([doubled])
+    asked = understood(catalog, "SELECT doubled(year) AS y FROM books")
+    with pytest.raises(SpreadError, match="doubled is a function of this process"):
+        told(asked)
+    found = told(asked, "auto")
+    assert not found.data["auto"]["moves"]
+    assert "doubled is a function" in found.warnings[0]
+    # They are in the way of no other query.
+    other = understood(catalog, AUTHORS)
+    Folder(tmp_path / "f").begin(laid_out(other, {}))
+    assert told(other).data["slots"] == 4
 
 
 class TestWings:

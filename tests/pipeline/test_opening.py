@@ -65,6 +65,19 @@ def test_other_parameters_are_another_query(calm: Web, tmp_path: Path) -> None:
         folder.check_same(folder.plan(), calm.catalog, understand(sql, calm.catalog, {"year": 1955}))
 
 
+@pytest.mark.parametrize(("value", "other"), [(1, True), (1, 1.0), (0.0, -0.0), (float("nan"), 0.0)])
+def test_parameters_are_the_same_where_they_are_to_sql(
+    calm: Web, tmp_path: Path, value: object, other: object
+) -> None:
+    sql, folder = "SELECT ? AS v", Folder(tmp_path / "c")
+    query = understand(sql, calm.catalog, [value])
+    plan = planned(calm.catalog, query, {}, Settings(), lambda *_: 1.0, slots=1, askers=1)
+    folder.begin(plan)
+    folder.check_same(folder.plan(), calm.catalog, understand(sql, calm.catalog, (value,)))
+    with pytest.raises(SpreadError, match="begun with other parameters"):
+        folder.check_same(folder.plan(), calm.catalog, understand(sql, calm.catalog, [other]))
+
+
 @pytest.mark.parametrize(
     ("end", "goes_on"),
     [

@@ -25,6 +25,8 @@ from pipeline.reading import RelationReader
 from pipeline.spread.errors import SpreadError
 from pipeline.spread.parquet import prepared, put_batch
 
+ANSWER = pa.schema([("a", pa.int64())])
+
 
 @pytest.fixture
 def catalog() -> Catalog:
@@ -34,19 +36,22 @@ def catalog() -> Catalog:
 def test_a_folder_of_answers_is_of_one_query(tmp_path: Path) -> None:
     """What somebody else has put there is never taken for answers, and never removed."""
     folder = tmp_path / "answers"
-    prepared(folder, "one")
+    prepared(folder, "one", ANSWER)
     put_batch(folder, pa.record_batch({"a": [1]}))
     with pytest.raises(SpreadError, match=r"there is part-00000000\.parquet already: name a folder"):
-        prepared(folder, "another")
+        prepared(folder, "another", ANSWER)
     assert len(list(folder.glob("part-*.parquet"))) == 1
-    prepared(folder, "one")  # goes on, and gives all of it once more
+    prepared(folder, "one", ANSWER)  # goes on, and gives all of it once more
     assert not list(folder.glob("part-*.parquet"))
     (tmp_path / "notes.txt").touch()
     with pytest.raises(SpreadError, match=r"there is .+ already"):
-        prepared(tmp_path, "one")
+        prepared(tmp_path, "one", ANSWER)
     with pytest.raises(SpreadError, match="answers cannot be written there: Not a directory"):
-        prepared(tmp_path / "notes.txt" / "below", "one")
+        prepared(tmp_path / "notes.txt" / "below", "one", ANSWER)
     assert (tmp_path / "notes.txt").exists()
+    spans = pa.schema([("a", pa.int64()), ("spans", pa.list_(pa.month_day_nano_interval()))])
+    with pytest.raises(SpreadError, match=r"Parquet has no type for spans \(list.+\): cast it in the query"):
+        prepared(tmp_path / "spans", "one", spans)
 
 
 @pytest.mark.parametrize("tasks", range(1, 8))

@@ -278,6 +278,11 @@ def test_what_is_on_no_list_is_refused(item: str) -> None:
         ('SELECT DISTINCT ON ("b.g") "b.g" AS g FROM "block"', "DISTINCT with on"),
         ('SELECT "b.g" AS g, COUNT(*) AS n FROM "block" GROUP BY ROLLUP ("b.g")', "ROLLUP"),
         ('SELECT "b.g" AS g FROM "block" LIMIT 40%', "LIMIT with"),
+        (
+            'SELECT "b.g" AS g FROM "block" WHERE EXISTS (SELECT 1 FROM "step" WHERE EXISTS '
+            '(SELECT 1 FROM "step" AS s WHERE s."o.g" = "block"."b.g"))',
+            "the column block.b.g",
+        ),
         ('SELECT "b.g" AS g FROM "block" LIMIT (SELECT 2)', "LIMIT of more than a number"),
         ('SELECT "b.g" AS g FROM "block" UNION BY NAME SELECT "o.g" AS g FROM "step"', "by_name"),
         ('SELECT "b.g" AS g FROM "block" POSITIONAL JOIN "step"', "method"),
@@ -294,12 +299,40 @@ def test_what_is_on_no_list_is_refused(item: str) -> None:
             "read twice",
         ),
         ('SELECT "b.n" AS "b.g" FROM "block" ORDER BY "b.g"', "not of one table"),
+        ('SELECT UNNEST([1, 2]) AS u, MAX("b.n") AS m FROM "block"', "explode"),
+        ('SELECT "b.g" AS x FROM "block" WHERE EXISTS (SELECT UNNEST([]::INT[]) AS u FROM "step")', "explode"),
         ('SELECT NULL AS g FROM "block"', "a column of no type"),
         ('SELECT g AS g FROM (VALUES (1)) AS t(g)', "VALUES"),
     ],
 )  # fmt: skip
 def test_what_is_in_no_statement_is_refused(sql: str, reason: str) -> None:
     assert reason in _reason(sql)
+
+
+MEMBER = '"b.n" IN (SELECT "o.n" FROM "step")'
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT {} AS z FROM block",
+        "SELECT {} AS z, COUNT(*) AS n FROM block GROUP BY 1",
+        'SELECT "b.g" AS g FROM block WHERE ({}) IS NULL OR "b.g" = 1',
+        'SELECT "b.g" AS g FROM block WHERE COALESCE({}, TRUE)',
+        'SELECT "b.g" AS g FROM block WHERE NOT ({} AND "b.g" = 1)',
+        'SELECT "b.g" AS g FROM block ORDER BY {} NULLS FIRST, g',
+        "SELECT COUNT(*) FILTER (WHERE NOT {}) AS n FROM block",
+    ],
+)
+def test_where_spark_makes_false_of_null_it_is_not_asked(sql: str) -> None:
+    assert "where it may be NULL" in _reason(sql.format(MEMBER))
+
+
+@pytest.mark.parametrize("condition", ["{}", "NOT {}", '"b.g" = 1 OR (NOT ({}) AND "b.g" = 2)'])
+def test_where_null_is_as_good_as_false_it_is(condition: str) -> None:
+    sql = f'SELECT "b.g" AS g FROM block WHERE {condition.format(MEMBER)}'
+    stage = SqlStage("answer", sql, ("block", "step"), duck.shape(sql, SCHEMAS))
+    assert " IN (SELECT" in agreed(stage, SCHEMAS).sql
 
 
 def test_a_type_that_spark_has_not_is_refused() -> None:

@@ -75,6 +75,8 @@ def truth(web: Web, sql: str) -> list[Row]:
         "WITH t AS (SELECT author_id, max(year) AS y FROM books GROUP BY 1 ORDER BY 1 LIMIT 5) "
         "SELECT a.name, t.y FROM t JOIN authors a ON a.id = t.author_id",
         "SELECT b.title, p.prize FROM books b LEFT JOIN prizes p ON p.isbn = b.isbn",
+        "WITH t AS (SELECT author_id AS a, list(year) AS y, max(year * INTERVAL 1 DAY) AS i FROM books GROUP BY 1) "
+        "SELECT a, i + DATE '1970-01-01' AS d FROM t WHERE len(y) > 1",
         "SELECT 1 AS one",
         "SELECT r.stars FROM reviews r WHERE 1 = 2",
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ VALUES: dict[str, tuple[pa.DataType, st.SearchStrategy[object]]] = {
     "s": (pa.string(), st.text()),
     "i": (pa.int64(), st.integers(-(2**63), 2**63 - 1)),
     "n": (pa.int32(), st.integers(-(2**31), 2**31 - 1)),
-    "f": (pa.float64(), st.floats(allow_nan=False)),
+    "f": (pa.float64(), st.floats(allow_nan=False) | st.just(math.nan)),
     "b": (pa.bool_(), st.booleans()),
     "d": (pa.date32(), st.dates()),
     "t": (pa.timestamp("us"), st.datetimes()),
