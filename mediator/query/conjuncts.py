@@ -60,13 +60,13 @@ def _between(node: exp.Expr) -> list[exp.Expr] | None:
 def _mixed_ends(node: exp.Between) -> bool:
     """Whether something in it has the type of what it is not compared with itself: text, or a number beside a float."""
     ends = [node.args["low"], node.args["high"]]
-    texts = [_is_text(end) for end in ends]
-    if any(texts) != all(texts) or _is_text(node.this):
+    texts = [is_text(end) for end in ends]
+    if any(texts) != all(texts) or is_text(node.this):
         return True
     return any(_sort(end) in _FLOATS for end in ends) and not _of_one_sort(ends)
 
 
-def _is_text(node: exp.Expr) -> bool:
+def is_text(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
@@ -84,10 +84,10 @@ def _rows(node: exp.Expr) -> list[exp.Expr] | None:
 
 
 def _pair(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    if _is_text(left) != _is_text(right):
-        one, text = (right, left) if _is_text(left) else (left, right)
+    if is_text(left) != is_text(right):
+        one, text = (right, left) if is_text(left) else (left, right)
         return exp.EQ(this=_row(one), expression=_row(text))
-    one_is_known = _is_value(left) or _is_value(right)
+    one_is_known = is_value(left) or is_value(right)
     return (exp.EQ if one_is_known else exp.NullSafeEQ)(this=left, expression=right)
 
 
@@ -101,11 +101,41 @@ def in_row(node: exp.Expr) -> exp.Expr | None:
     return node.expressions[0] if alone else None
 
 
-def _is_value(node: exp.Expr) -> bool:
+def is_value(node: exp.Expr) -> bool:
     """Whether it is certainly not NULL."""
     while isinstance(node, (exp.Paren, exp.Neg)) or type(node) is exp.Cast:
         node = node.this
     return isinstance(node, (exp.Literal, exp.Boolean))
+
+
+def one_of(node: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]] | None:
+    """What is compared with each expression of a list, and the list, in whichever way this is written: x IN (1, 2),
+    x IN [1, 2], x IN (VALUES (1), (2)), x = ANY ([1, 2]), list_contains([1, 2], x)."""
+    if isinstance(node, exp.ArrayContains):
+        return _in_list(node.expression, node.this)
+    if isinstance(node, exp.EQ) and isinstance(node.expression, exp.Any):
+        return _in_list(node.left, node.expression.this)
+    if not isinstance(node, exp.In):
+        return None
+    if len(node.expressions) != 1:
+        return _in_list(node.this, node.args.get("field")) or (node.this, node.expressions)
+    return _in_list(node.this, node.expressions[0]) or (node.this, node.expressions)
+
+
+def _in_list(value: exp.Expr, among: exp.Expr | None) -> tuple[exp.Expr, list[exp.Expr]] | None:
+    while isinstance(among, (exp.Paren, exp.Subquery)):
+        among = among.this
+    if isinstance(among, exp.Array):
+        return value, among.expressions
+    if not isinstance(among, exp.Values):
+        return None
+    rows = among.expressions
+    if not all(isinstance(row, exp.Tuple) for row in rows):
+        return None
+    single = not isinstance(value, exp.Tuple)
+    if single and any(len(row.expressions) != 1 for row in rows):
+        return None
+    return value, [row.expressions[0] if single else row for row in rows]
 
 
 def _choices(node: exp.Expr) -> list[exp.Expr] | None:

@@ -5,7 +5,7 @@ A rule looks at one conjunct of a draft and either takes it in or leaves it; `RU
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from mediator.query import duck, types
 from mediator.query.bounds import note_bounds, note_choices
-from mediator.query.conjuncts import in_row
+from mediator.query.conjuncts import in_row, is_text, is_value, one_of
 from mediator.query.constants import constant, each_by_itself, truth
 from mediator.query.drafts import Draft
 from mediator.query.model import Column
@@ -68,11 +68,13 @@ def _by_collation(draft: Draft, conjunct: exp.Expr) -> bool:
 def _to_constant(draft: Draft, conjunct: exp.Expr) -> bool:
     """`a = 5`: the class learns the value; the condition stays, so that the engine checks what a source
     sent."""
-    if not isinstance(conjunct, exp.EQ):
+    if not isinstance(conjunct, (exp.EQ, exp.NullSafeEQ)):
         return False
     for side, other in ((conjunct.left, conjunct.right), (conjunct.right, conjunct.left)):
         column = plain(side)
-        if column is not None and is_constant(other):
+        if column is not None and (
+            is_value(other) if isinstance(conjunct, exp.NullSafeEQ) else is_constant(other)
+        ):
             return _constant(draft, draft.where[name_of(column)], other, conjunct)
     return False
 
@@ -103,14 +105,15 @@ def _constant(draft: Draft, column: Column, node: exp.Expr, conjunct: exp.Expr) 
 def _to_one_of(draft: Draft, conjunct: exp.Expr) -> bool:
     """`a IN (1, 2)`: kept apart until all classes are known; NULL and what is no value of the type match
     nothing."""
-    if not isinstance(conjunct, exp.In) or not conjunct.expressions:
-        return False
-    column = plain(conjunct.this)
-    if column is None or not all(is_constant(e) for e in conjunct.expressions):
+    value, listed = one_of(conjunct) or (None, [])
+    column = plain(value) if value is not None else None
+    if column is None or not listed or not all(is_constant(e) for e in listed):
         return False
     at = draft.where[name_of(column)]
     kind = draft.type_of(at)
-    found = [constant(e, kind) for e in conjunct.expressions] if types.keyable(kind) else [None]
+    if not (isinstance(conjunct, exp.In) and conjunct.expressions == listed) and not _as_listed(listed, kind):
+        return False
+    found = [constant(e, kind) for e in listed] if types.keyable(kind) else [None]
     if None in found or not each_by_itself([f for f in found if f is not None], kind):
         return False
     values = list(dict.fromkeys(f.value for f in found if f is not None and f.fits))
@@ -122,6 +125,11 @@ def _to_one_of(draft: Draft, conjunct: exp.Expr) -> bool:
         note_choices(draft, at, values)
         draft.choices.append((at, pa.array(values, kind), conjunct))
     return True
+
+
+def _as_listed(listed: Sequence[exp.Expr], kind: pa.DataType) -> bool:
+    """Whether what stands in a list of its own, where text has no other type, is what it would be in an IN."""
+    return types.family(kind) == pa.string() or not any(is_text(e) for e in listed)
 
 
 def _to_another(draft: Draft, conjunct: exp.Expr) -> bool:

@@ -168,7 +168,7 @@ class Fetch:
         covered = {n[0] for u in units for n in u.columns}
         taken = [c for c in self.open if sources_in(c) <= covered]
         self.open = [c for c in self.open if c not in taken]
-        extra, joined = self._semi_joins(units)
+        extra, joined = self._semi_joins(units, taken)
         frames, tied = self._framed(units, covered)
         wanted = self._wanted(units)
         rows = range(len(units)) if frames else ()
@@ -223,17 +223,19 @@ class Fetch:
         columns = {n: output_name(n) for n in wanted}
         return Unit(stage, engine_relation(stage, self.planner.stages.schema(stage)), columns)
 
-    # IN (SELECT ...): joined, so that what it finds can be looked up
+    # IN (SELECT ...), and rows in a list: joined, so that what it finds can be looked up
 
-    def _semi_joins(self, units: list[Unit]) -> tuple[list[Unit], list[exp.Expr]]:
+    def _semi_joins(self, units: list[Unit], taken: list[exp.Expr]) -> tuple[list[Unit], list[exp.Expr]]:
         extra: list[Unit] = []
         joined: list[exp.Expr] = []
-        for conjunct in list(self.kept):
-            found = semi_join(self.planner, units, conjunct)
-            if found is not None:
-                self.kept.remove(conjunct)
-                extra.append(found[0])
-                joined += found[1]
+        indexed = any(m.kind == "index" for u in units for m in u.relation.methods)
+        for conjuncts in (self.kept, taken if indexed else []):
+            for conjunct in list(conjuncts):
+                found = semi_join(self.planner, units, conjunct)
+                if found is not None:
+                    conjuncts.remove(conjunct)
+                    extra.append(found[0])
+                    joined += found[1]
         return extra, joined
 
     # What cannot be part of a block

@@ -1,5 +1,5 @@
-"""`x IN (SELECT ...)` as a join with the sub-query's distinct rows, so that what it finds can be looked
-up."""
+"""`x IN (SELECT ...)` as a join with the sub-query's distinct rows, so that what it finds can be looked up; and
+`(x, y) IN ((1, 2), (3, 4))` with those that are listed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from sqlglot import exp
 
 from mediator.query.blocks import engine_relation
 from mediator.query.clones import cloned
+from mediator.query.conjuncts import is_value, one_of
 from mediator.query.drafts import Draft, Unit
 from mediator.query.rowwise import settle
 from mediator.query.scope import column_of
 from mediator.query.standing import all_stand
 from mediator.query.subqueries import free_names
-from mediator.query.trees import collates, has_subquery, is_volatile, name_of, names_in, plain, sources_in
+from mediator.query.trees import (
+    collates,
+    has_subquery,
+    is_volatile,
+    name_of,
+    names_in,
+    plain,
+    sources_in,
+)
 from mediator.query.types import family
 
 if TYPE_CHECKING:
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
 def semi_join(planner: Planner, units: list[Unit], conjunct: exp.Expr) -> tuple[Unit, list[exp.Expr]] | None:
     """The unit to join with these and the equalities to join it under; none if the condition is not of
     this kind, or its sub-query needs more than itself."""
-    query = conjunct.args.get("query") if isinstance(conjunct, exp.In) else None
+    query = (conjunct.args.get("query") or _listed(conjunct)) if isinstance(conjunct, exp.In) else None
     if query is None or free_names(planner.names, query) or not _can_join(units, conjunct.this):
         return None
     sides = sides_of(conjunct.this)
@@ -36,6 +45,19 @@ def semi_join(planner: Planner, units: list[Unit], conjunct: exp.Expr) -> tuple[
         return unit, [exp.EQ(this=s, expression=column_of(*n)) for s, n in pairs]
     planner.forget(mark)
     return None
+
+
+def _listed(conjunct: exp.Expr) -> exp.Values | None:
+    """The rows of constants that an IN lists, if it does. By a NULL in one nothing could be looked up."""
+    sides, rows = one_of(conjunct) or (None, [])
+    if not isinstance(sides, exp.Tuple) or not rows:
+        return None
+    for row in rows:
+        if not isinstance(row, exp.Tuple) or len(row.expressions) != len(sides.expressions):
+            return None
+        if not all(is_value(value) for value in row.expressions):
+            return None
+    return exp.Values(expressions=[row.copy() for row in rows])
 
 
 def sides_of(left: exp.Expr) -> list[exp.Expr]:

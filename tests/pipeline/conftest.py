@@ -13,8 +13,8 @@ from pipeline.session import BRIEF, local_session
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Two tasks at once, on any machine."""
-    with local_session(cores=2, flags=BRIEF) as session:
+    """Three tasks at once, on any machine: one asks, and rows have two cells to go to."""
+    with local_session(cores=3, flags=BRIEF) as session:
         yield session
 
 
