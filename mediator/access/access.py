@@ -246,7 +246,8 @@ class Access:
             self._desk.stir(line)
             return
         trip.fail(cause)
-        if line.method.race.down and not isinstance(error, Spent):
+        # Where its gates are shut the line finds that out by itself, and says why.
+        if line.method.race.down and line.method.race.shut is None and not isinstance(error, Spent):
             line.fail_waiting(
                 Cause(cause.kind, f"{line.method.name} does not answer; the last: {cause.message}")
             )

@@ -323,8 +323,11 @@ class _Fetch:
     def _delay(self, error: SourceError) -> float:
         """Seconds until the next attempt. Raises the error when there should be none."""
         runner = self._errand.runner
-        if isinstance(error, RateLimited) and error.after is not None and error.after < self._source.deadline:
-            runner.gate.hold(runner.now + error.after)
+        if isinstance(error, RateLimited) and error.after is not None:
+            if error.after < self._source.deadline:
+                runner.gate.hold(runner.now + error.after)
+            else:
+                runner.gate.shut_for(error.after)
         if not error.again or self._attempt >= self._source.attempts or self._too_garbled(error):
             raise error
         if not runner.fit and self._errand.others():

@@ -134,8 +134,8 @@ class Line:
         return urgency / self.method.race.seconds, order, waiting
 
     def serve(self) -> bool:
-        if (spent := self.method.race.spent) is not None:
-            self.fail_waiting(Cause.of(spent))
+        if (shut := self.method.race.shut) is not None:
+            self.fail_waiting(Cause.of(shut))
             return True
         heads = sorted([head for _, head in self._open()], key=lambda head: head.rank)
         neglected = self._neglected(heads[0]) if heads else None

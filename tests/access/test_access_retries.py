@@ -156,11 +156,45 @@ class TestRetryAfter:
                 assert asyncio.get_running_loop().time() == 0.0, (
                     "it is known at once that it would be too late"
                 )
-                await answered(access, lookups(2))
-                assert len(network.sent) == 2, "and the others find out for themselves"
+                others = await answered(access, lookups(*range(2, 200)))
+                assert len(others.failed) == 198
+                assert others.cause == (
+                    "rate limited: site has asked to be left alone for 3,600 s, and that is more than its deadline of"
+                    " 10 s: raise 'deadline' to wait for it"
+                )
+                assert len(network.sent) == 1, "a site that is asked all the same may shut its doors for good"
+                await asyncio.sleep(3600.0)
+                assert (await answered(access, lookups(1))).exhausted == [(1,)]
 
-        network = in_turn(status(429, Retry_After="3600"))
+        network = in_turn(status(429, Retry_After="3600"), page([]))
         run(main())
+
+    def test_no_longer_than_an_hour_is_believed(self) -> None:
+        async def main() -> None:
+            async with Access(catalog(), transport=network) as access:
+                assert (await answered(access, lookups(1))).failed
+                await asyncio.sleep(3599.0)
+                assert (await answered(access, lookups(1))).failed
+                await asyncio.sleep(1.0)
+                assert (await answered(access, lookups(1))).exhausted == [(1,)]
+
+        network = in_turn(status(429, Retry_After=str(7 * 86_400)), page([]))
+        run(main())
+        assert len(network.sent) == 2
+
+    def test_another_mirror_is_asked_meanwhile(self) -> None:
+        async def reply(mirror: Mirror, request: Request) -> Reply:
+            return status(429, Retry_After="3600") if mirror.source == "one" else page([])
+
+        async def main() -> None:
+            async with Access(two, transport=network) as access:
+                told = await answered(access, lookups(*range(50)))
+                assert len(told.exhausted) == 50
+
+        network = Scripted(reply)
+        two = catalog(Source("one"), Source("two"))
+        run(main())
+        assert network.sources.count("one") <= Source("one").concurrency
 
 
 class TestDeadline:

@@ -10,7 +10,9 @@ from mediator.access.limits.limiter import Limiter
 from mediator.access.limits.width import Width
 from mediator.catalog.model import Source
 from mediator.clock import Clock
-from mediator.errors import SpentToday
+from mediator.errors import RateLimited, SourceError
+
+_LONGEST = 3600.0  # seconds for which a site is left alone, whatever it says
 
 
 class Gate:
@@ -28,12 +30,16 @@ class Gate:
         self.tokens = 0  # requests for a token to log in with
         self._limiter = Limiter(source.rate, clock) if source.rate is not None else None
         self._held_until = -math.inf
+        self._shut_until = -math.inf
+        self._why_shut = ""
         self._spacing = 0.0
         self._entered_at = -math.inf
 
     @property
-    def spent(self) -> SpentToday | None:
-        """Why the source may not be asked any more today."""
+    def shut(self) -> SourceError | None:
+        """Why the source may not be asked any more for now, and nobody waits until it may."""
+        if self.clock() < self._shut_until:
+            return RateLimited(self._why_shut)
         return self.daily.spent if self.daily is not None else None
 
     @property
@@ -67,6 +73,14 @@ class Gate:
     def hold(self, until: float) -> None:
         """The source said when to come back; that goes for everyone."""
         self._held_until = max(self._held_until, until)
+
+    def shut_for(self, seconds: float) -> None:
+        """The same, where that is later than anybody waits for: who asked all the same would but annoy it."""
+        self._shut_until = max(self._shut_until, self.clock() + min(seconds, _LONGEST))
+        self._why_shut = (
+            f"{self.source.name} has asked to be left alone for {seconds:,.0f} s, and that is more than its deadline of"
+            f" {self.source.deadline:g} s: raise 'deadline' to wait for it"
+        )
 
     def space(self, seconds: float) -> None:
         """From now on at least so many seconds lie between two, or as many as the declared rate wants."""

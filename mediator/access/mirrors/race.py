@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from mediator.access.mirrors.latency import FEW
 from mediator.access.mirrors.runner import LEAST, Runner
 from mediator.access.wishes import Hedging
-from mediator.errors import SpentToday
+from mediator.errors import SourceError
 
 _MULTIPLE = 3.0  # of the median, in its place
 _LEAST = 0.01  # seconds: a reply that is late by less is not worth a second request
@@ -36,13 +36,13 @@ class Race:
         self._hedges = _AT_FIRST
 
     @property
-    def spent(self) -> SpentToday | None:
-        """Why no mirror may be asked any more today."""
-        spent = None
+    def shut(self) -> SourceError | None:
+        """Why no mirror may be asked any more for now."""
+        shut = None
         for runner in self.runners:
-            if (spent := runner.gate.spent) is None:
+            if (shut := runner.gate.shut) is None:
                 break
-        return spent
+        return shut
 
     @property
     def seconds(self) -> float:
@@ -136,7 +136,7 @@ class Race:
     def down(self) -> bool:
         """Whether every mirror's breaker is open, and has been for long enough to give up those who wait."""
         return all(
-            runner.gate.spent is not None or (runner.breaker.proven and not runner.fit)
+            runner.gate.shut is not None or (runner.breaker.proven and not runner.fit)
             for runner in self.runners
         )
 

@@ -94,8 +94,8 @@ class Runner:
 
     @property
     def fit(self) -> bool:
-        """Whether the breaker lets anybody in, and the day's budget."""
-        return self.breaker.ready_at <= self.now and self.gate.spent is None
+        """Whether the breaker lets anybody in, and the gate is not shut."""
+        return self.breaker.ready_at <= self.now and self.gate.shut is None
 
     @property
     def expected(self) -> float:
@@ -108,7 +108,7 @@ class Runner:
         return max(LEAST, self.expected if self.latency.known else 0.0)
 
     def free_at(self) -> float:
-        if self.gate.spent is not None:
+        if self.gate.shut is not None:
             return math.inf
         return max(self.gate.ready_at(), self.breaker.ready_at)
 
@@ -184,8 +184,8 @@ class Runner:
         return urgency / self.seconds, order, waiting
 
     def serve(self) -> bool:
-        if (spent := self.gate.spent) is not None:
-            heapq.heappop(self._claims).place.set_exception(spent)
+        if (shut := self.gate.shut) is not None:
+            heapq.heappop(self._claims).place.set_exception(shut)
             return True
         if not self.room:
             return False
