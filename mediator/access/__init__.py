@@ -13,8 +13,8 @@ The layers around one request, from the outside in:
 2. budget (`visit`, `purse`): a query that may spend nothing more asks for nothing more
 3. single-flight and packing (`line`): a binding is asked for once, whoever wants it
 4. breaker (`breaker`): a mirror that is down is left alone, but for one request on probation at a time
-5. limiter (`gate`): the source's rate, its own word (`Retry-After`), and as many at once as it bears (`width`); one that
-   wants to be left alone for longer than anybody waits is asked nothing until then
+5. limiter (`gate`): the source's rate, its own word (`Retry-After`), and as many at once as it bears (`width`); one
+   that wants to be left alone for longer than anybody waits is asked nothing until then
 6. hedge (`walk`, `race`, `contest`): a late request is sent once more, to another mirror or, where the source allows
    it, to the same one; at most 4 % more requests, 16 % where first rows are wanted; the first reply wins, the others
    are called back

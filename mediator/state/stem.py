@@ -51,9 +51,8 @@ class SteM:
         self.coverage = Coverage(relation.schema)
         self.scanning = 0  # queries that a scan is bringing rows to
         self._scan: int | None = None  # of a bag: the number of the lookup that its first rows are of
-        self._elsewhere: dict[
-            Landing, Rows
-        ] = {}  # what another SteM, in whose place this one came, has stored too
+        self._mark = object()  # by which landings know it, and do not keep it
+        self._elsewhere: dict[Landing, Rows] = {}  # what a SteM in whose place this one came has stored too
         self._received: list[Landing | _End] = []
         self._indexes: dict[tuple[str, ...], Index] = {}
         self._runs: dict[str, SortedRuns] = {}
@@ -105,7 +104,7 @@ class SteM:
 
     def build(self, landing: Landing, now: float) -> Rows:
         """Store what is not there yet; the ids of all the rows that landed. A second build of it changes nothing."""
-        ids = landing.ids if landing.stem is self else self._elsewhere.get(landing)
+        ids = landing.ids if landing.stem is self._mark else self._elsewhere.get(landing)
         if ids is None:
             if self._scan is None and landing.rows.num_rows:
                 self._scan = landing.lookup
@@ -113,7 +112,7 @@ class SteM:
             if self._news is not None and landing.kept and self._lasts(landing.lookup):
                 self._news.came(landing.rows, now, landing.lookup)
             if landing.ids is None:
-                landing.ids, landing.stem = ids, self
+                landing.ids, landing.stem = ids, self._mark
             else:
                 self._elsewhere[landing] = ids
         return ids
