@@ -71,7 +71,6 @@ NOTICED = {
     "scan_asked_again": 138,
     "single_by_any_field": 21,
     "some_only_where_nothing_brings_all": 249,
-    "unkept": 60,
     "unrecorded": 32,
     "wider_bounds_cover": 25,
 }
@@ -333,14 +332,6 @@ def _packed_anywhere(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Run, "packed", lambda self, batches: packed(self, [batches[-1]] * len(batches)))
 
 
-def _unkept(patch: pytest.MonkeyPatch) -> None:
-    """A SteM is taken to hold all of a scan of which not all was built."""
-    share = Asking.share
-    patch.setattr(
-        Asking, "share", lambda self, event, built=True: (share(self, event, built), self._unkept.clear())
-    )
-
-
 def _bounds_are_part_of_the_binding(patch: pytest.MonkeyPatch) -> None:
     """A lookup within bounds is taken to have brought all that equals its values."""
     patch.setattr(coverage, "follows", lambda name, bound, known: True)
@@ -483,7 +474,6 @@ RULES: list[Patch] = [
     _comes_again,
     _alike_by_signature,
     _packed_anywhere,
-    _unkept,
     _watermark,
     _meets_itself_never,
     _meets_itself_twice,
