@@ -45,14 +45,14 @@ serve: setup ## answer queries over HTTP, over the scripted Deep Web: http://127
 sources: setup ## list the relations of the book trade and how each can be asked
 	@$(BIN)/mediator sources --demo
 
-# One process more than there are processors: much of Spark is waiting for it.
+# Two processes more than there are processors: much of Spark, and of HTTP, is waiting.
 test: setup ## run every test, in parallel
 	@command -v curl >/dev/null \
 	  || { echo "The tests follow the tutorial, which asks with curl, and there is none here: apt-get install curl"; exit 1; }
 	@command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 \
 	  || { echo "The tests start a PostgreSQL server, and there is none here: apt-get install postgresql"; exit 1; }
 	@$(BIN)/python -m pipeline.java >/dev/null
-	$(BIN)/python -m pytest -n $$(($$(nproc) + 1)) --durations 20 --durations-min 5
+	$(BIN)/python -m pytest -n $$(($$(nproc) + 2)) --durations 20 --durations-min 5
 
 check: setup ## format, lint, types, import contract
 	$(BIN)/ruff format --check .
