@@ -117,9 +117,10 @@ def one_of(node: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]] | None:
         return _in_list(node.left, node.expression.this)
     if not isinstance(node, exp.In):
         return None
-    if len(node.expressions) != 1:
-        return _in_list(node.this, node.args.get("field")) or (node.this, node.expressions)
-    return _in_list(node.this, node.expressions[0]) or (node.this, node.expressions)
+    # A list in brackets is one value, and what is compared with it a list too.
+    alone = node.expressions[0] if len(node.expressions) == 1 else None
+    among = alone if isinstance(alone, exp.Values) else node.args.get("field")
+    return _in_list(node.this, among) or (node.this, node.expressions)
 
 
 def _in_list(value: exp.Expr, among: exp.Expr | None) -> tuple[exp.Expr, list[exp.Expr]] | None:

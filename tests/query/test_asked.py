@@ -77,6 +77,8 @@ SELECT * FROM r WHERE a IS NOT DISTINCT FROM NULL
 SELECT * FROM r WHERE a IS NOT DISTINCT FROM 1.5 OR v = 6
 SELECT * FROM r WHERE list_contains([1, NULL], a)
 SELECT * FROM r WHERE a = ANY([1, 2.5])
+SELECT * FROM (SELECT [a] AS l, v FROM r) WHERE l IN ([1])
+SELECT * FROM (SELECT [a] AS l, v FROM r) WHERE l IN ([1], [2]) OR l = ANY([[300]])
 SELECT * FROM r WHERE NOT list_contains([1, 2], a)
 SELECT r.a, s.v FROM r LEFT JOIN s ON s.k = r.a AND (s.k, s.v) IN ((1, 1), (2, 2))
 SELECT r.a, s.v FROM r LEFT JOIN s ON s.k = r.a WHERE (r.a, r.v) IN ((1, 1), (300, 3))
