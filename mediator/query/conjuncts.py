@@ -124,7 +124,10 @@ def one_of(node: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]] | None:
 
 
 def _in_list(value: exp.Expr, among: exp.Expr | None) -> tuple[exp.Expr, list[exp.Expr]] | None:
-    while isinstance(among, (exp.Paren, exp.Subquery)):
+    # With LIMIT or the like it is another list.
+    while isinstance(among, (exp.Paren, exp.Subquery)) and not any(
+        v for k, v in among.args.items() if k != "this"
+    ):
         among = among.this
     if isinstance(among, exp.Array):
         return value, among.expressions

@@ -21,12 +21,12 @@ from pipeline.spread.drive import Drive
 from pipeline.spread.folder import Folder
 from pipeline.spread.given import given
 from pipeline.spread.plan import Plan, planned
-from pipeline.spread.portion import Portion
 from pipeline.spread.reporting import report
 from pipeline.spread.stream import Pace
 from tests.any_route.drawing import Case
 from tests.any_route.search import Row
 from tests.any_route.sources import Sources
+from tests.pipeline.portions import moved_on, portions_of
 
 _LOOK = 0.01
 
@@ -51,34 +51,13 @@ class Asking:
         self._plan, self._folder, self._random = plan, folder, random
 
     def __call__(self) -> None:
-        portions: list[Portion] = []
-        for number in range(self._plan.askers):
-            deliver = _Later()
-            portion = Portion(
-                self._plan, self._folder, number, lambda ask, to=deliver: self.sources.ask(ask, to)
-            )
-            deliver.to = portion
-            portions.append(portion)
+        portions = portions_of(self._plan, self._folder, self.sources)
         while self._folder.end is None:
-            for portion in portions:
-                portion.take(portion.look())
-            for _ in range(self._random.choice((1, 3, 30))):
-                if self.sources.busy:
-                    self.sources.step()
-            for portion in portions:
-                if not self.sources.busy or self._random.random() < 0.3:
-                    portion.write(portion.due())
+            moved_on(portions, self.sources, self._random)
             if not self.sources.busy:
                 time.sleep(_LOOK)
         for portion in portions:
             portion.close()
-
-
-class _Later:
-    to: Portion
-
-    def __call__(self, event: object) -> None:
-        self.to.deliver(event)  # type: ignore[arg-type]
 
 
 def staged(statement: str, random: Random) -> str:

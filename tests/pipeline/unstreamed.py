@@ -24,13 +24,12 @@ from pipeline.spread.folder import Folder
 from pipeline.spread.given import given
 from pipeline.spread.hosting import Hosting
 from pipeline.spread.plan import Plan, planned
-from pipeline.spread.portion import Portion
 from pipeline.spread.reporting import report
 from pipeline.spread.stream import Pace, PieceReader
 from pipeline.spread.tail import Tail
 from tests.any_route.drawing import Case
 from tests.any_route.sources import Sources
-from tests.pipeline.spreading import _Later
+from tests.pipeline.portions import moved_on, portions_of
 
 _LONG = 1_000  # turns in which nothing moves
 
@@ -56,19 +55,15 @@ class _Here(Drive):
 
     def _in_cells(self) -> str:
         pace = Pace(self._random.choice((1, 2_000, 1 << 20)), self._random.choice((1, 4)), 1 << 28)
-        reader, portions = PieceReader(self._folder.path / "log", 2, pace), list(self._portions())
+        reader, portions = (
+            PieceReader(self._folder.path / "log", 2, pace),
+            portions_of(self._plan, self._folder, self._sources),
+        )
         offset, number, idle = reader.initialOffset(), 0, 0
         while self._go_on():
             idle += 1
             assert idle < _LONG, "it waits for ever"
-            for portion in portions:
-                portion.take(portion.look())
-            for _ in range(self._random.choice((1, 3, 30))):
-                if self._sources.busy:
-                    self._sources.step()
-            for portion in portions:
-                if not self._sources.busy or self._random.random() < 0.3:
-                    portion.write(portion.due())
+            moved_on(portions, self._sources, self._random)
             new = reader.latestOffset(offset, ReadAllAvailable())
             if new != offset and self._random.random() < 0.6:
                 rows = list(self._micro_batch(reader, offset, new, number))
@@ -77,14 +72,6 @@ class _Here(Drive):
         for portion in portions:
             portion.close()
         return ""
-
-    def _portions(self) -> Iterator[Portion]:
-        for number in range(self._plan.askers):
-            deliver = _Later()
-            deliver.to = Portion(
-                self._plan, self._folder, number, lambda ask, to=deliver: self._sources.ask(ask, to)
-            )
-            yield deliver.to
 
     def _micro_batch(
         self, reader: PieceReader, offset: dict[str, Any], new: dict[str, Any], number: int

@@ -44,6 +44,9 @@ def test_no_source_is_asked_for_a_number_that_its_field_has_no_room_for(sql: str
 LISTED = {
     "k = ANY([1, 2])": "s (1) (2)",
     "k = ANY(VALUES (1), (2))": "s (1) (2)",
+    "k = ANY(VALUES (1), (2) LIMIT 1)": "s (1)",
+    "k = ANY((VALUES (1), (2)) LIMIT 1)": "s (1)",
+    "k IN ((VALUES (1), (2)) LIMIT 1)": "s (1)",
     "list_contains([1, 2], k)": "s (1) (2)",
     "k IN (VALUES (1), (2), (NULL))": "s (1) (2)",
     "k IN (SELECT unnest([1, 2]))": "s (1) (2)",
